@@ -1,0 +1,61 @@
+# Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench lock clean
+
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+INTERRUPTED := $(VENV)/.installing
+PIP = "$(PYTHON)" -m pip --disable-pip-version-check --python $(BIN) install -q
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(INSTALLED)  ## draw the stable laws into build/stable_laws.png
+	@mkdir -p build
+	@$(BIN) examples/stable_laws.py --out build/stable_laws.png
+
+test: lint  ## lint, check the types, run every test and doctest
+	$(BIN) -m pytest -q -n $(JOBS)
+
+lint: $(INSTALLED)  ## ruff and mypy
+	$(BIN) -m ruff check .
+	$(BIN) -m ruff format --check .
+	$(BIN) -m mypy
+
+format: $(INSTALLED)  ## rewrite the sources in the project's format
+	$(BIN) -m ruff check --fix .
+	$(BIN) -m ruff format .
+
+bench: $(INSTALLED)  ## time the library
+	$(BIN) benchmarks/run.py
+
+lock: $(INSTALLED)  ## choose the newest versions that pyproject.toml allows
+	@$(BIN) -c 'import uv' 2>/dev/null || $(PIP) uv
+	$(BIN) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	    --fork-strategy fewest --upgrade --extra dev --custom-compile-command "make lock" \
+	    --output-file requirements.lock pyproject.toml
+
+clean:  ## remove what the other targets made, except the environment
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last. The marker stands while pip works: where one is found, an earlier
+# install was cut short, so that no package in the environment can be trusted to be whole.
+$(INSTALLED): requirements.lock pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "levymc needs Python 3.11 or newer: name one with make PYTHON=/path/to/python." >&2; exit 1; }
+	@"$(PYTHON)" -m pip --version >/dev/null 2>&1 || \
+	    { echo "levymc needs pip: $(PYTHON) has none." >&2; exit 1; }
+	@echo "Installing the locked dependencies into $(VENV) (once) ..."
+	@rm -f $@
+	@"$(PYTHON)" -m venv --without-pip $(VENV)
+	@again=$$(test ! -e $(INTERRUPTED) || echo --ignore-installed); touch $(INTERRUPTED); \
+	    $(PIP) $$again --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@rm -f $(INTERRUPTED)
+	@touch $@

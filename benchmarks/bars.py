@@ -1,0 +1,45 @@
+"""A measured number beside the bar it must clear."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+
+class Bar(NamedTuple):
+    """One line of the table; `limit` None where a number is only reported."""
+
+    subject: str
+    measured: float
+    unit: str
+    limit: float | None = None
+    at_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        if self.limit is None:
+            return math.isfinite(self.measured)
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+
+def interleaved_seconds(
+    functions: dict[str, Callable[[], object]], rounds: int = 31
+) -> dict[str, list[float]]:
+    """Time every function once a round, so that all share whatever else the machine is doing."""
+    for function in functions.values():
+        jax.block_until_ready(function())
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            jax.block_until_ready(function())
+            times[name].append(time.perf_counter() - start)
+    return times
+
+
+def ratio(times: dict[str, list[float]], name: str, peer: str) -> float:
+    """The median over the rounds of name/peer."""
+    return statistics.median(a / b for a, b in zip(times[name], times[peer], strict=True))

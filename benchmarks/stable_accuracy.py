@@ -1,0 +1,32 @@
+"""Worst relative error of the law against the mpmath oracle."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from bars import Bar
+
+from levymc import stable
+
+ORACLE = Path(__file__).parents[1] / "tests/data/stable_oracle.json"
+COLUMNS = {"pdf": "pdf", "sf": "sf", "score": "score", "logpdf": "log_pdf"}
+
+
+def worst_errors() -> list[Bar]:
+    oracle = json.loads(ORACLE.read_text())
+    bars = []
+    for dtype, limit in (("float64", 1e-8), ("float32", 1e-5)):
+        rows = oracle[dtype]
+        alpha, x = (jnp.asarray([float(r[k]) for r in rows], dtype) for k in ("alpha", "x"))
+        for name, column in COLUMNS.items():
+            exact = np.array([float(row[column]) for row in rows])
+            found = np.asarray(jax.vmap(getattr(stable, name))(x, alpha), np.float64)
+            # Below the smallest normal number no relative error can be kept.
+            kept = np.abs(exact) > (1e-37 if dtype == "float32" else 1e-300)
+            error = np.max(np.abs(found - exact)[kept] / np.abs(exact)[kept])
+            if name == "logpdf":
+                error = np.max(np.abs(found - exact) / np.maximum(1, np.abs(exact)))
+            bars.append(Bar(f"{name}, {dtype}, worst error", float(error), "", limit))
+    return bars

@@ -1,0 +1,90 @@
+"""Speed of the stable law's draws and density, as ratios to JAX, SciPy and GSL."""
+
+import statistics
+import time
+
+import gsl
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+from bars import Bar, interleaved_seconds, ratio
+
+from levymc import stable
+
+DRAWS = 10**6
+POINTS = 10**5
+ALPHA = 1.7
+
+
+def naive_chambers_mallows_stuck(key, alpha, shape):
+    """The textbook's formula, as most JAX users would write it."""
+    key_angle, key_exponential = jax.random.split(key)
+    angle = jax.random.uniform(key_angle, shape, minval=-jnp.pi / 2, maxval=jnp.pi / 2)
+    waiting = jax.random.exponential(key_exponential, shape)
+    tilted = (jnp.cos((1 - alpha) * angle) / waiting) ** ((1 - alpha) / alpha)
+    return jnp.sin(alpha * angle) / jnp.cos(angle) ** (1 / alpha) * tilted
+
+
+def draws() -> list[Bar]:
+    key, shape = jax.random.key(0), (DRAWS,)
+    normal = jax.jit(lambda key: jax.random.normal(key, shape, jnp.float32))
+    fixed = jax.jit(lambda key: stable.sample(key, ALPHA, shape, dtype=jnp.float32))
+    traced = jax.jit(lambda key, alpha: stable.sample(key, alpha, shape, dtype=jnp.float32))
+    naive = jax.jit(lambda key: naive_chambers_mallows_stuck(key, jnp.float32(ALPHA), shape))
+    times = interleaved_seconds(
+        {
+            "normal": lambda: normal(key),
+            "fixed": lambda: fixed(key),
+            "traced": lambda: traced(key, jnp.float32(ALPHA)),
+            "naive": lambda: naive(key),
+        }
+    )
+    generator = np.random.default_rng(0)
+    draw = scipy.stats.levy_stable.rvs
+    scipy_times = interleaved_seconds(
+        {
+            "scipy": lambda: draw(ALPHA, 0.0, size=DRAWS, random_state=generator),
+            "fixed": lambda: fixed(key),
+            "traced": lambda: traced(key, jnp.float32(ALPHA)),
+        },
+        rounds=7,
+    )
+    nanoseconds = 1e9 * statistics.median(times["normal"]) / DRAWS
+    bars = [
+        Bar("jax.random.normal, float32, 10⁶ draws", nanoseconds, "ns a draw"),
+        Bar("sample, fixed α = 1.7 / normal", ratio(times, "fixed", "normal"), "×", 1.2),
+        Bar("sample, traced α = 1.7 / normal", ratio(times, "traced", "normal"), "×", 4.0),
+        Bar("naive JAX formula / normal", ratio(times, "naive", "normal"), "×"),
+        Bar("SciPy rvs / sample, fixed α", ratio(scipy_times, "scipy", "fixed"), "×", 6.0, True),
+        Bar("SciPy rvs / sample, traced α", ratio(scipy_times, "scipy", "traced"), "×"),
+    ]
+    peer = gsl.sampler(ALPHA, DRAWS)
+    if peer is not None:
+        pair = interleaved_seconds({"gsl": peer, "fixed": lambda: fixed(key)}, rounds=11)
+        bars.append(Bar("GSL gsl_ran_levy / sample, fixed α", ratio(pair, "gsl", "fixed"), "×"))
+    return bars
+
+
+def law() -> list[Bar]:
+    """Nanoseconds a point of 10⁵ float64 points; SciPy's density on 200 of them."""
+    x = jnp.asarray(np.random.default_rng(1).standard_cauchy(POINTS))
+    p = jnp.asarray(np.random.default_rng(2).uniform(size=POINTS))
+    compiled = {
+        name: (jax.jit(lambda v, function=function: function(v, ALPHA)), p if name == "ppf" else x)
+        for name in ("logpdf", "pdf", "cdf", "sf", "score", "ppf")
+        for function in (getattr(stable, name),)
+    }
+    times = interleaved_seconds(
+        {name: lambda pair=pair: pair[0](pair[1]) for name, pair in compiled.items()}
+    )
+    few = np.asarray(x[:200])
+    start = time.perf_counter()
+    scipy.stats.levy_stable.pdf(few, ALPHA, 0.0)
+    scipy_seconds = (time.perf_counter() - start) / few.size
+    bars = [Bar("SciPy levy_stable.pdf", 1e9 * scipy_seconds, "ns a point")]
+    for name, seconds in times.items():
+        own = statistics.median(seconds) / POINTS
+        bars.append(Bar(f"{name}, float64, 10⁵ points", 1e9 * own, "ns a point"))
+        bars.append(Bar(f"SciPy pdf / {name}", scipy_seconds / own, "×", 1000.0, True))
+    return bars

@@ -1,0 +1,19 @@
+"""Settings of the test process; not in tests/, so that the doctests under src/ get them too.
+
+They must stand before JAX and levymc are first imported. Each pytest-xdist worker reads this file.
+"""
+
+import os
+import sys
+
+if "jax" in sys.modules:
+    raise RuntimeError("A pytest plugin imported JAX before its settings could be made.")
+
+# With 64-bit types allowed, both float32 and float64 can be tested in one process.
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+from jaxtyping import install_import_hook
+
+# Shapes and dtypes in the annotations of levymc are checked at every call.
+install_import_hook("levymc", "beartype.beartype")

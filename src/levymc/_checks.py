@@ -1,0 +1,145 @@
+"""Checks of arguments, made once, when a thing is built; traced values pass unseen.
+
+Every message names the argument, shows the value and says what to do.
+"""
+
+import operator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def is_traced(value: Any) -> bool:
+    """Whether any leaf of `value` is known only to a JAX transformation."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
+def check_real(name: str, value: Any, remedy: str) -> None:
+    """Refuse what is not a real number or array of them, and NaN and infinity among them."""
+    for leaf in jax.tree.leaves(value):
+        if isinstance(leaf, jax.core.Tracer):
+            continue
+        array = _real_array(name, leaf, remedy)
+        if not np.all(np.isfinite(array)):
+            found = _first(array, ~np.isfinite(array))
+            raise ValueError(f"`{name}` must be finite, got {found}. {remedy}")
+
+
+def check_interval(
+    name: str, value: Any, low: float, high: float, *, includes_low: bool, remedy: str
+) -> None:
+    """Refuse what lies outside (low, high], or [low, high] where `includes_low`."""
+    bracket = "[" if includes_low else "("
+    for leaf in jax.tree.leaves(value):
+        if isinstance(leaf, jax.core.Tracer):
+            continue
+        array = _real_array(name, leaf, remedy)
+        above = array >= low if includes_low else array > low
+        outside = ~(above & (array <= high))
+        if np.any(outside):
+            raise ValueError(
+                f"`{name}` must lie in {bracket}{low:g}, {high:g}], "
+                f"got {_first(array, outside)}. {remedy}"
+            )
+
+
+def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:
+    """Refuse what is not positive; and infinity, unless `infinity`."""
+    for leaf in jax.tree.leaves(value):
+        if isinstance(leaf, jax.core.Tracer):
+            continue
+        array = _real_array(name, leaf, remedy)
+        wrong = ~((array > 0) & (infinity | np.isfinite(array)))
+        if np.any(wrong):
+            kind = "positive" if infinity else "positive and finite"
+            raise ValueError(f"`{name}` must be {kind}, got {_first(array, wrong)}. {remedy}")
+
+
+def check_count(name: str, value: Any, remedy: str) -> int:
+    """Return `value` as a Python integer of at least one, or refuse it."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"`{name}` must be an integer, got {value!r}. {remedy}") from None
+    if count < 1:
+        raise ValueError(f"`{name}` must be at least 1, got {count}. {remedy}")
+    return count
+
+
+def check_shape(name: str, value: Any) -> tuple[int, ...]:
+    """Return `value` as a tuple of sizes, or refuse it."""
+    remedy = "Give a tuple of non-negative integers, such as (1000, 3), or ()."
+    try:
+        shape = tuple(
+            operator.index(size) for size in np.atleast_1d(np.asarray(value, dtype=object))
+        )
+    except TypeError:
+        raise TypeError(f"`{name}` must be a tuple of integers, got {value!r}. {remedy}") from None
+    if any(size < 0 for size in shape):
+        raise ValueError(f"`{name}` must have no negative size, got {value!r}. {remedy}")
+    return shape
+
+
+def check_key(key: Any) -> jax.Array:
+    """Return `key` as one typed JAX key; raw uint32 keys are wrapped."""
+    remedy = "Make one with jax.random.key(seed)."
+    if not isinstance(key, jax.Array | np.ndarray):
+        raise TypeError(
+            f"`key` must be a JAX random key, got {type(key).__name__} {key!r}. {remedy}"
+        )
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.dtype != np.uint32 or key.ndim != 1:
+            raise TypeError(
+                f"`key` must be a JAX random key, got an array of {key.dtype} "
+                f"with shape {key.shape}. {remedy}"
+            )
+        key = jax.random.wrap_key_data(jnp.asarray(key))
+    if key.ndim != 0:
+        raise ValueError(
+            f"`key` must be a single key, got an array of keys with shape {key.shape}. "
+            "Map over them with jax.vmap."
+        )
+    return key
+
+
+def check_scalar_output(name: str, function: Any, *arguments: Any) -> None:
+    """Refuse a function that does not return one real number."""
+    shapes = jax.tree.leaves(jax.eval_shape(function, *arguments))
+    remedy = "Return one number: for independent terms, their sum."
+    if len(shapes) != 1 or shapes[0].shape != ():
+        found = ", ".join(str(leaf.shape) for leaf in shapes) or "nothing"
+        raise TypeError(f"`{name}` must return a scalar, got shape {found}. {remedy}")
+    if not jnp.issubdtype(shapes[0].dtype, jnp.floating):
+        raise TypeError(f"`{name}` must return a real number, got {shapes[0].dtype}. {remedy}")
+
+
+def check_floating(name: str, tree: Any) -> None:
+    """Refuse a pytree with leaves that are not real floating-point arrays."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        dtype = jnp.result_type(leaf)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            where = name + jax.tree_util.keystr(path)
+            raise TypeError(
+                f"`{where}` must be of floating type, got {dtype}. "
+                "Convert it first, for instance with jnp.asarray(value, float)."
+            )
+
+
+def _real_array(name: str, leaf: Any, remedy: str) -> np.ndarray:
+    try:
+        array = np.asarray(leaf)
+    except (TypeError, ValueError):
+        raise TypeError(f"`{name}` must be real, got {leaf!r}. {remedy}") from None
+    if array.dtype.kind not in "iuf" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise TypeError(f"`{name}` must be real, got {leaf!r}. {remedy}")
+    return array if array.dtype.kind in "iuf" else array.astype(np.float32)
+
+
+def _first(array: Any, wrong: Any) -> str:
+    """The first offending value, and where it stands if there are others beside it."""
+    if array.ndim == 0:
+        return f"{array[()]!s}"
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return f"{array[place]!s} at index {place if len(place) > 1 else place[0]}"

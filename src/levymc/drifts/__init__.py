@@ -1,0 +1,16 @@
+r"""Drifts b of dX = b(X) dt + dL^α that make a target invariant, exactly or nearly.
+
+.. math:: [b(x)]_d = D^{α-2}_{x_d} \{φ\, ∂_{x_d} \log φ\}(x) / φ(x)
+
+one partial Riesz derivative a coordinate ([simsekli2017], eq. (13)).  Each maker returns a `Drift`.
+"""
+
+from ._centered_difference import centered_difference as centered_difference
+from ._drift import Drift as Drift
+from ._drift import Evaluations as Evaluations
+from ._drift import SignedLog as SignedLog
+from ._gaussian import gaussian as gaussian
+from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
+from ._leading_term import leading_term as leading_term
+from ._quadrature import quadrature as quadrature
+from ._stable_target import stable_target as stable_target

@@ -1,0 +1,77 @@
+"""A position as a vector of coordinates, and the log density along each of them."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from levymc._checks import check_floating, check_scalar_output, is_traced
+
+from ._drift import LogDensity, Position, SignedLog
+
+
+class Coordinates(NamedTuple):
+    """A position flattened, the way back, and the log density of the flat vector."""
+
+    flat: Float[Array, " d"]
+    unflatten: Callable[[Array], Position]
+    logdensity: Callable[[Array], Array]
+
+    def along(self, offsets: Float[Array, "d n"]) -> Float[Array, "d n"]:
+        """log φ(x + offsets[d, i] e_d)."""
+        return jax.vmap(jax.vmap(self._moved, (None, 0)))(self._axes(), offsets)
+
+    def slope_along(self, offsets: Float[Array, "d n"]) -> tuple[Array, Array]:
+        """log φ and its partial derivative in x_d at x + offsets[d, i] e_d."""
+        both = jax.value_and_grad(self._moved, argnums=1)
+        return jax.vmap(jax.vmap(both, (None, 0)))(self._axes(), offsets)
+
+    def gradient(self) -> Float[Array, " d"]:
+        return jax.grad(self.logdensity)(self.flat)
+
+    def signed_log(self, sign: Float[Array, " d"], log_size: Float[Array, " d"]) -> SignedLog:
+        return SignedLog(self.unflatten(sign), self.unflatten(log_size))
+
+    def spread(self, name: str, parameter: Any, position: Position) -> Any:
+        """`parameter`, a number or a pytree like the position, as a vector of coordinates."""
+        leaves = jax.tree.leaves(like(name, parameter, position))
+        xp: ModuleType = jnp if is_traced(leaves) else np
+        return xp.concatenate([xp.ravel(leaf) for leaf in leaves])
+
+    def _moved(self, axis: Array, offset: Array) -> Array:
+        return self.logdensity(self.flat + offset * axis)
+
+    def _axes(self) -> Array:
+        return jnp.eye(self.flat.size, dtype=self.flat.dtype)
+
+
+def coordinates(logdensity_fn: LogDensity, position: Position) -> Coordinates:
+    """Flatten a position; refuse what is no position or no log density."""
+    check_position(logdensity_fn, position)
+    flat, unflatten = ravel_pytree(position)
+    return Coordinates(flat, unflatten, lambda vector: logdensity_fn(unflatten(vector)))
+
+
+def check_position(logdensity_fn: LogDensity, position: Position) -> None:
+    check_floating("position", position)
+    check_scalar_output("logdensity_fn", logdensity_fn, position)
+
+
+def like(name: str, parameter: Any, position: Position) -> Position:
+    """Repeat `parameter` over the leaves of `position`, in NumPy unless it is traced."""
+    try:
+        spread = jax.tree.broadcast(parameter, position)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` must be one number or a pytree like the position, got the structure "
+            f"{jax.tree.structure(parameter)} for {jax.tree.structure(position)}."
+        ) from None
+    xp: ModuleType = jnp if is_traced(parameter) else np
+    return jax.tree.map(
+        lambda part, leaf: xp.broadcast_to(xp.asarray(part), jnp.shape(leaf)), spread, position
+    )

@@ -1,0 +1,75 @@
+"""What a drift is: values, and the same as signs and logarithms, which never overflow."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Position = Any  # a pytree of floating arrays
+LogDensity = Callable[[Position], Array]
+
+ALPHA_REMEDY = "Below 1 the process has no mean; at 2 the drift is the gradient of log density."
+
+
+class SignedLog(NamedTuple):
+    """Numbers as sign · exp(log_size), leaf by leaf; zero is sign 0 and log_size -inf."""
+
+    sign: Position
+    log_size: Position
+
+    def value(self) -> Position:
+        """The numbers themselves, ±inf where they overflow."""
+        return jax.tree.map(lambda sign, size: sign * jnp.exp(size), self.sign, self.log_size)
+
+
+class Evaluations(NamedTuple):
+    """What one drift costs: evaluations of the density and of its gradient a coordinate.
+
+    A gradient that serves all coordinates at once counts as one.
+    """
+
+    density: int
+    gradient: int
+
+
+class Drift(NamedTuple):
+    """A drift b: call it for b(position), a pytree like the position.
+
+    The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`
+    gives sign(b) and log|b| there, for an integrator that bounds its step.
+    """
+
+    value: Callable[[Position], Position]
+    signed_log: Callable[[Position], SignedLog]
+    evaluations: Evaluations
+
+    def __call__(self, position: Position) -> Position:
+        return self.value(position)
+
+
+def from_value(value: Callable[[Position], Position], evaluations: Evaluations) -> Drift:
+    """A drift whose values do not overflow."""
+
+    def signed_log(position: Position) -> SignedLog:
+        values = value(position)
+        sizes = jax.tree.map(lambda leaf: jnp.log(jnp.abs(leaf)), values)
+        return SignedLog(jax.tree.map(jnp.sign, values), sizes)
+
+    return Drift(value, signed_log, evaluations)
+
+
+def from_signed_log(signed_log: Callable[[Position], SignedLog], evaluations: Evaluations) -> Drift:
+    """A drift whose values may overflow."""
+    return Drift(lambda position: signed_log(position).value(), signed_log, evaluations)
+
+
+def signed_log_sum(
+    sign: Float[Array, "... n"], log_size: Float[Array, "... n"]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Sign and log-size of Σ sign · exp(log_size) over the last axis."""
+    largest = jnp.max(log_size, axis=-1)
+    shift = jnp.where(jnp.isfinite(largest), largest, 0.0)
+    total = jnp.sum(sign * jnp.exp(log_size - shift[..., None]), axis=-1)
+    return jnp.sign(total), shift + jnp.log(jnp.abs(total))

@@ -1,0 +1,71 @@
+r"""The exact drift of mixtures of Gaussians, in closed form."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from levymc._checks import check_floating, check_interval, check_positive, check_real
+
+from ._drift import (
+    ALPHA_REMEDY,
+    Drift,
+    Evaluations,
+    Position,
+    SignedLog,
+    from_signed_log,
+    signed_log_sum,
+)
+from ._gaussian import gaussian_signed_log
+
+
+def gaussian_mixture(alpha: Any, weights: Any, means: Any, stds: Any) -> Drift:
+    r"""The drift of Σ_i w_i N(μ_i, diag σ_i²), from those of its components:
+
+    .. math::
+       b(x) = \sum_i r_i(x)\, b_i(x), \qquad r_i(x) = \frac{w_i N_i(x)}{\sum_j w_j N_j(x)} .
+
+    Targets: the mixture exactly.
+
+    Args:
+        alpha: in (1, 2], one number or one a coordinate; may be traced.
+        weights: w_i > 0, of length K; they need not sum to one.
+        means: μ_i, of shape (K,) for a target of one number, (K, D) for a vector of D.
+        stds: σ_i > 0, that broadcasts to the shape of `means`.
+
+    Raises:
+        ValueError: an argument outside its range, or shapes that do not go together.
+
+    Examples:
+        >>> import jax.numpy as jnp, levymc
+        >>> drift = levymc.drifts.gaussian_mixture(1.5, [0.5, 0.5], [-2.0, 2.0], 0.5)
+        >>> bool(abs(drift(0.0)) < 1e-5)
+        True
+    """
+    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_positive("weights", weights, "Leave out components of no weight.")
+    check_real("means", means, "Give the means of the components.")
+    check_positive("stds", stds, "Give the standard deviations of the components.")
+    shape = np.shape(means)
+    if len(np.shape(weights)) != 1 or shape[:1] != np.shape(weights):
+        raise ValueError(
+            f"`weights` must be of length K and `means` of shape (K,) or (K, D), "
+            f"got shapes {np.shape(weights)} and {shape}."
+        )
+
+    def signed_log(position: Position) -> SignedLog:
+        check_floating("position", position)
+        x = jnp.asarray(position)
+        if x.shape != shape[1:]:
+            raise ValueError(f"`position` must have shape {shape[1:]}, got {x.shape}.")
+        centers = jnp.asarray(means, x.dtype)
+        widths = jnp.broadcast_to(jnp.asarray(stds, x.dtype), shape)
+        heights = -(((x - centers) / widths) ** 2) / 2 - jnp.log(widths)
+        heights = heights.reshape(shape[0], -1).sum(-1) + jnp.log(jnp.asarray(weights, x.dtype))
+        responsibility = jax.nn.log_softmax(heights).reshape(-1, *[1] * x.ndim)
+        sign, log_size = gaussian_signed_log(x, alpha, centers, widths)
+        moved = (jnp.moveaxis(part, 0, -1) for part in (sign, log_size + responsibility))
+        return SignedLog(*signed_log_sum(*moved))
+
+    return from_signed_log(signed_log, Evaluations(density=0, gradient=0))

@@ -1,0 +1,101 @@
+r"""Quadrature for the drift's integral over the distance u, on [0, R] and on [0, ∞).
+
+For F even and smooth, F(u) = [φ(x+u) - φ(x-u)]/(u φ(x)),
+
+.. math:: b(x) = C_α \int_0^∞ F(u)\, u^{1-α}\, du \approx w_0 F(0) + \sum_i w_i F(u_i) .
+
+As α → 2 the integral tends to F(0)/2, the gradient of log φ.  An *anchored* rule takes F(0) from
+that gradient, and stays smooth and accurate up to and including α = 2; a rule that is not anchored
+has w_0 = 0 and needs no gradient, but its first node then tends to zero and the difference in F
+loses digits.
+"""
+
+import math
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import jax.scipy.special
+import numpy as np
+import scipy.special
+from jaxtyping import Array, ArrayLike, Float
+
+from levymc._checks import is_traced
+
+from ._gauss_jacobi import unchecked_rule
+
+
+class KernelRule(NamedTuple):
+    """b ≈ weight_at_zero · F(0) + Σ weights · F(nodes), along the last axis."""
+
+    nodes: Float[Array, "... n"]
+    weights: Float[Array, "... n"]
+    weight_at_zero: Float[Array, "..."]
+
+
+def kernel_constant(alpha: ArrayLike) -> Any:
+    """C_α/(2-α) = (α-1) / (2 Γ(3-α) cos(π(2-α)/2)): 1/2 at α = 2, and smooth there."""
+    xp: ModuleType = jnp if is_traced(alpha) else np
+    special = jax.scipy.special if is_traced(alpha) else scipy.special
+    exponent = xp.asarray(alpha, float)
+    rest = 2 - exponent
+    return (exponent - 1) / (2 * xp.exp(special.gammaln(1 + rest)) * xp.cos(math.pi * rest / 2))
+
+
+class KernelQuadrature(NamedTuple):
+    """What depends on α alone, made once; `within` and `to_infinity` give the rules."""
+
+    alpha: Array  # with a last axis of one
+    constant: Array
+    near_nodes: Array
+    near_weights: Array
+    near_weight_at_zero: Array
+    far_angles: Array
+    far_weights: Array
+
+    def within(self, radius: Array) -> KernelRule:
+        """The rule on [0, radius], all nodes near."""
+        reach = radius[..., None]
+        mass = self.constant * reach ** (2 - self.alpha)
+        at_zero = (mass * self.near_weight_at_zero)[..., 0]
+        return KernelRule(reach * self.near_nodes, mass * self.near_weights, at_zero)
+
+    def to_infinity(self, distance: Array, scale: Array) -> KernelRule:
+        r"""The rule on [0, ∞) for a bulk at `distance`: [0, ρ] by the near rule, and beyond it
+        u = distance + scale·cot ψ, which is dense around the bulk and reaches to infinity.
+        """
+        middle = (distance + scale) / 2
+        near = self.within(middle)
+        length = math.pi / 2 - jnp.arctan((middle - distance) / scale)[..., None]
+        angle = length * self.far_angles
+        far = distance[..., None] + scale[..., None] / jnp.tan(angle)
+        density = self.constant * (2 - self.alpha) * far ** (1 - self.alpha)
+        weights = density * length * self.far_weights * scale[..., None] / jnp.sin(angle) ** 2
+        nodes = jnp.concatenate([near.nodes, far], axis=-1)
+        return KernelRule(
+            nodes, jnp.concatenate([near.weights, weights], axis=-1), near.weight_at_zero
+        )
+
+
+def kernel_quadrature(
+    alpha: ArrayLike, num_near: int, num_far: int, *, anchored: bool, dtype: Any
+) -> KernelQuadrature:
+    """Make the quadrature for α, a scalar or an array, which may be traced."""
+    rule = unchecked_rule(alpha, num_near, 3.0 if anchored else 1.0)
+    xp: ModuleType = jnp if is_traced(alpha) else np
+    exponent = xp.asarray(alpha, float)[..., None]
+    weights, at_zero = rule.weights, xp.zeros_like(exponent)
+    if anchored:
+        # ∫ v^{1-α} F = F(0)/(2-α) + ∫ v^{3-α} (F - F(0))/v², the latter by the rule of power 3.
+        weights = (2 - exponent) / (4 - exponent) * rule.weights / rule.nodes**2
+        at_zero = 1 - xp.sum(weights, axis=-1, keepdims=True)
+    angles, angle_weights = np.polynomial.legendre.leggauss(max(num_far, 1))
+    return KernelQuadrature(
+        alpha=jnp.asarray(exponent, dtype),
+        constant=jnp.asarray(kernel_constant(alpha), dtype)[..., None],
+        near_nodes=jnp.asarray(rule.nodes, dtype),
+        near_weights=jnp.asarray(weights, dtype),
+        near_weight_at_zero=jnp.asarray(at_zero, dtype),
+        far_angles=jnp.asarray((1 + angles) / 2, dtype),
+        far_weights=jnp.asarray(angle_weights / 2, dtype),
+    )

@@ -1,0 +1,140 @@
+r"""The symmetric α-stable law SαS(σ): density, distribution, quantiles and score.
+
+.. math:: E\, e^{iωX} = e^{-|σω|^α}
+
+so that α = 2 is N(0, 2σ²) and α = 1 is the Cauchy law of scale σ.  Every function is accurate in
+the relative sense from the centre to the far tail, for α ∈ [0.5, 2]; see `_table` for the
+representation.  α may be traced or an array.  A traced α outside the range gives NaN.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from levymc._checks import check_interval, check_positive, check_real
+
+from . import _formulas, _quantile
+
+_ALPHA_REMEDY = "The law is tabulated there; `sample` draws for every alpha in (0, 2]."
+_SCALE_REMEDY = "Give the sigma of exp(-|sigma omega|^alpha)."
+
+
+def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """Logarithm of the density of SαS(scale) at `x`.
+
+    Args:
+        x: finite points.
+        alpha: characteristic exponent in [0.5, 2].
+        scale: positive.
+
+    Raises:
+        ValueError: an argument outside its range.
+
+    Examples:
+        >>> import levymc
+        >>> round(float(levymc.stable.logpdf(0.0, 1.0)), 4)  # Cauchy: -log π
+        -1.1447
+
+    References: [zolotarev1986]; [ament2018] for the problem, not for the method.
+    """
+    x, alpha, scale = _arguments(_finite(x), alpha, scale)
+    return _logpdf(x / scale, alpha) - jnp.log(scale)
+
+
+def pdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """Density of SαS(scale) at `x`; arguments as for `logpdf`."""
+    x, alpha, scale = _arguments(_finite(x), alpha, scale)
+    return _pdf(x / scale, alpha) / scale
+
+
+def cdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """P(X ≤ x) for X ~ SαS(scale), accurate relative to its size in the left tail too."""
+    x, alpha, scale = _arguments(_finite(x), alpha, scale)
+    return _sf(-x / scale, alpha)
+
+
+def sf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """P(X > x) for X ~ SαS(scale), accurate relative to its size in the right tail too."""
+    x, alpha, scale = _arguments(_finite(x), alpha, scale)
+    return _sf(x / scale, alpha)
+
+
+def score(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """d/dx logpdf(x): -x/(2 scale²) at α = 2, and → -(1 + α)/x in the tails below."""
+    x, alpha, scale = _arguments(_finite(x), alpha, scale)
+    return _formulas.score(jnp, x / scale, alpha) / scale
+
+
+def ppf(p: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
+    """The x with P(X ≤ x) = p.  ±inf at p = 0 and 1; NaN for p outside [0, 1], as in SciPy.
+
+    Examples:
+        >>> import levymc
+        >>> round(float(levymc.stable.ppf(0.75, 1.0)), 4)  # Cauchy: tan(π/4)
+        1.0
+    """
+    p, alpha, scale = _arguments(p, alpha, scale)
+    return _ppf(p, alpha) * scale
+
+
+def _finite(x: Any) -> Any:
+    check_real("x", x, "Remove such points first: the law has no value there.")
+    return x
+
+
+def _arguments(x: Any, alpha: Any, scale: Any) -> tuple[Array, Array, Array]:
+    """Check all but x, and give all the dtype of x."""
+    check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy=_ALPHA_REMEDY)
+    check_positive("scale", scale, _SCALE_REMEDY)
+    dtype = jnp.result_type(x) if jnp.issubdtype(jnp.result_type(x), jnp.floating) else float
+    points, alphas, scales = (jnp.asarray(value, dtype) for value in (x, alpha, scale))
+    return points, _nan_outside(alphas), scales
+
+
+def _nan_outside(alpha: Array) -> Array:
+    return jnp.where((alpha >= 0.5) & (alpha <= 2), alpha, jnp.nan)
+
+
+def _with_derivatives(value: Any, slope: Any) -> Any:
+    """Give value(x, α) the derivative slope(x, α) in x; in α it is differentiated as written."""
+    function = jax.custom_jvp(value)
+
+    @partial(function.defjvp, symbolic_zeros=True)
+    def rule(primals: Any, tangents: Any) -> Any:
+        x, alpha = primals
+        x_dot, alpha_dot = tangents
+        out = function(x, alpha)
+        tangent = jnp.zeros_like(out)
+        if not isinstance(x_dot, jax.custom_derivatives.SymbolicZero):
+            tangent = tangent + slope(x, alpha) * x_dot
+        if not isinstance(alpha_dot, jax.custom_derivatives.SymbolicZero):
+            tangent = tangent + jax.jvp(partial(value, x), (alpha,), (alpha_dot,))[1]
+        return out, tangent
+
+    return function
+
+
+_logpdf = _with_derivatives(partial(_formulas.logpdf, jnp), partial(_formulas.score, jnp))
+_pdf: Any = _with_derivatives(
+    partial(_formulas.pdf, jnp),
+    lambda x, alpha: _pdf(x, alpha) * _formulas.score(jnp, x, alpha),
+)
+_sf = _with_derivatives(partial(_formulas.sf, jnp), lambda x, alpha: -_pdf(x, alpha))
+
+
+@jax.custom_jvp
+def _ppf(p: Array, alpha: Array) -> Array:
+    return _quantile.solve(p, alpha)
+
+
+@_ppf.defjvp
+def _ppf_rule(primals: Any, tangents: Any) -> Any:
+    """From F(x(p, α), α) = p: dx = (dp - ∂F/∂α dα) / f(x)."""
+    p, alpha = primals
+    p_dot, alpha_dot = tangents
+    x = _ppf(p, alpha)
+    _, moved = jax.jvp(lambda a: _sf(-x, a), (alpha,), (alpha_dot,))
+    return x, (p_dot - moved) / _pdf(x, alpha)

@@ -1,0 +1,793 @@
+"""Drifts against 25-digit references, closed forms, the paper's table, and their own contract.
+
+``tests/data/drift_oracle.json`` comes from ``tools/drift_oracle.py``, which goes by the gradient of
+the density and tanh-sinh where the library goes by the density and Gauss–Jacobi.  Relative errors
+are relative to |b| with no floor; the stored positions keep a distance of 1e-3 from the roots of b
+and come as near as 2e-3 on purpose.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+from levymc import drifts, riesz, stable
+
+ALPHAS = (1.2, 1.5, 1.7, 1.9)
+ORACLE = json.loads((Path(__file__).parent / "data" / "drift_oracle.json").read_text())
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+def double_well(x):
+    return -((x + 5) * (x + 1) * (x - 1.02) * (x - 5) / 10 + 0.5)
+
+
+def normal(x):
+    return -x * x / 2
+
+
+def student_two(x):
+    return -1.5 * jnp.log1p(x * x / 2)
+
+
+def mixture(x):
+    weights, means, stds = (jnp.array(part, dtype=x.dtype) for part in mixture_parameters())
+    terms = jnp.log(weights / stds) - ((x - means) / stds) ** 2 / 2
+    return jax.scipy.special.logsumexp(terms)
+
+
+def plane_mixture(x):
+    weights, means, stds = (jnp.array(part, dtype=x.dtype) for part in plane_parameters())
+    squares = ((x[None, :] - means) / stds) ** 2
+    terms = jnp.log(weights) - jnp.sum(jnp.log(stds) + squares / 2, axis=1)
+    return jax.scipy.special.logsumexp(terms)
+
+
+def mixture_parameters():
+    return parameters("mixture")
+
+
+def plane_parameters():
+    return parameters("plane")
+
+
+def parameters(name: str):
+    section = ORACLE["parameters"][name]
+    return tuple(np.array(section[key], dtype=float) for key in ("weights", "means", "stds"))
+
+
+# --- references ---------------------------------------------------------------------------------
+
+
+def reference(section: str, alpha: float):
+    """Positions and drifts of one section of the oracle, as doubles."""
+    rows = ORACLE[section][str(alpha)]
+    return np.array(rows["x"], dtype=float), np.array(rows["drift"], dtype=float)
+
+
+def log_reference(section: str, alpha: float):
+    rows = ORACLE[section][str(alpha)]
+    return tuple(np.array(rows[key], dtype=float) for key in ("x", "sign", "log_size"))
+
+
+@functools.cache
+def normal_drift(x: float, alpha: float) -> float:
+    """−(2^{α/2}/√π) Γ((α+1)/2) x ₁F₁((2−α)/2; 3/2; x²/2) in 30 digits."""
+    with mp.workdps(30):
+        order, point = mp.mpf(alpha), mp.mpf(x)
+        factor = 2 ** (order / 2) / mp.sqrt(mp.pi) * mp.gamma((order + 1) / 2)
+        return float(-factor * point * mp.hyp1f1((2 - order) / 2, 1.5, point**2 / 2))
+
+
+def scaled_normal_drift(x: float, alpha: float, mean: float, std: float) -> float:
+    """Stretching a target by s multiplies its drift by s^{1−α}."""
+    return std ** (1 - alpha) * normal_drift((x - mean) / std, alpha)
+
+
+def worst(computed, exact) -> float:
+    """Largest error relative to |b|; a NaN counts as infinite."""
+    ratio = np.abs(np.asarray(computed) - exact) / np.abs(exact)
+    return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
+
+
+# More rows than any list of positions below, but for the 201 of the paper's table.
+ROWS = 64
+
+
+def over(drift, positions):
+    """The drift at each of many positions.
+
+    Not under jit, and always with the same number of rows: operations are then compiled once for
+    the whole file instead of once for every drift.  That jit changes nothing is tested apart.
+    """
+    positions = jnp.asarray(positions)
+    if len(positions) > ROWS:
+        return np.asarray(jax.jit(jax.vmap(drift))(positions))
+    padding = [(0, ROWS - len(positions))] + [(0, 0)] * (positions.ndim - 1)
+    return np.asarray(jax.vmap(drift)(jnp.pad(positions, padding, mode="edge")))[: len(positions)]
+
+
+# Every way to build a drift for a standard normal; α stays open.
+BUILDERS = {
+    "leading_term": lambda alpha: drifts.leading_term(normal, alpha),
+    "centered_difference": lambda alpha: drifts.centered_difference(
+        normal, alpha, spacing=0.1, num_terms=120
+    ),
+    "quadrature": lambda alpha: drifts.quadrature(normal, alpha, radius=13.0),
+    "quadrature_own_radius": lambda alpha: drifts.quadrature(normal, alpha),
+    "quadrature_to_infinity": lambda alpha: drifts.quadrature(normal, alpha, radius=jnp.inf),
+    "gaussian": lambda alpha: drifts.gaussian(alpha),
+    "gaussian_mixture": lambda alpha: drifts.gaussian_mixture(
+        alpha, jnp.array([0.25, 0.75]), jnp.array([0.0, 0.0]), jnp.array([1.0, 1.0])
+    ),
+    "stable_target": lambda alpha: drifts.stable_target(alpha),
+}
+FROM_DENSITY = {
+    "leading_term": drifts.leading_term,
+    "centered_difference": functools.partial(
+        drifts.centered_difference, spacing=0.06, num_terms=170
+    ),
+    "quadrature": functools.partial(drifts.quadrature, radius=12.0),
+    "quadrature_own_radius": drifts.quadrature,
+}
+
+every_builder = pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS.keys())
+every_density_builder = pytest.mark.parametrize(
+    "build", FROM_DENSITY.values(), ids=FROM_DENSITY.keys()
+)
+every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
+
+
+# --- accuracy: quadrature -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("radius", [11.0, 12.0, 13.0, None])
+@every_alpha
+def test_quadrature_on_the_double_well(alpha, radius):
+    positions, exact = reference("double_well", alpha)
+    drift = drifts.quadrature(double_well, alpha, radius=radius, num_nodes=96)
+    assert worst(over(drift, positions), exact) <= 1e-8
+
+
+@pytest.mark.parametrize("num_nodes", [64, 65])
+@every_alpha
+def test_quadrature_within_130_evaluations(alpha, num_nodes):
+    """1e-6 from fewer evaluations than 130, and of the density only.
+
+    The radius is the least that serves all of [−5, 5]: from x = −5 the far well ends at 5.2.
+    """
+    positions, exact = reference("double_well", alpha)
+    drift = drifts.quadrature(double_well, alpha, radius=10.2, num_nodes=num_nodes)
+    assert worst(over(drift, positions), exact) <= 1e-6
+    assert 2 * num_nodes <= 130
+
+
+@every_alpha
+def test_centered_difference_spends_more_and_gets_less(alpha):
+    """341 gradients at the paper's setting: an error of some 1e-3 where the drift is not small."""
+    positions, exact = reference("double_well", alpha)
+    drift = drifts.centered_difference(double_well, alpha, spacing=0.06, num_terms=170)
+    assert drift.evaluations.gradient == 341
+    error = np.abs(over(drift, positions) - exact) / np.abs(exact)
+    assert 1e-4 < np.median(error) < 3e-3
+
+
+@every_alpha
+def test_quadrature_to_infinity_on_student(alpha):
+    positions, exact = reference("student_two", alpha)
+    drift = drifts.quadrature(student_two, alpha, radius=jnp.inf, num_nodes=96)
+    assert worst(over(drift, positions), exact) <= 1e-6
+
+
+@every_alpha
+def test_center_and_scale_move_the_nodes_with_the_target(alpha):
+    positions, exact = reference("student_two", alpha)
+    center, scale = 700.0, 30.0
+
+    def moved(x):
+        return student_two((x - center) / scale)
+
+    drift = drifts.quadrature(
+        moved, alpha, radius=jnp.inf, num_nodes=96, center=center, scale=scale
+    )
+    assert worst(over(drift, center + scale * positions), scale ** (1 - alpha) * exact) <= 1e-6
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+@every_alpha
+def test_quadrature_is_linear_on_a_stable_target(alpha, scale):
+    """The exact drift of SαS(s) under its own α is −x/(α s^α), whatever x."""
+    positions = np.concatenate([np.linspace(-50, -0.5, 25), np.linspace(0.5, 50, 25)])
+
+    def target(x):
+        return stable.logpdf(x, alpha, scale)
+
+    drift = drifts.quadrature(target, alpha, radius=jnp.inf, num_nodes=96, scale=scale)
+    assert worst(over(drift, positions), -positions / (alpha * scale**alpha)) <= 1e-8
+
+
+@pytest.mark.parametrize("radius", [14.0, None])
+@every_alpha
+def test_quadrature_on_the_normal(alpha, radius):
+    positions, exact = reference("normal", alpha)
+    drift = drifts.quadrature(normal, alpha, radius=radius, num_nodes=96)
+    assert worst(over(drift, positions), exact) <= 1e-8
+
+
+@every_alpha
+def test_quadrature_on_a_mixture(alpha):
+    positions, exact = reference("mixture", alpha)
+    for radius in (None, 20.0):
+        drift = drifts.quadrature(mixture, alpha, radius=radius, num_nodes=128)
+        assert worst(over(drift, positions), exact) <= 1e-7
+
+
+@every_alpha
+def test_quadrature_ignores_the_normalising_constant(alpha):
+    positions, _ = reference("double_well", alpha)
+    plain = over(drifts.quadrature(double_well, alpha, radius=11.0), positions)
+    shifted = over(drifts.quadrature(lambda x: double_well(x) + 3.0, alpha, radius=11.0), positions)
+    assert worst(shifted, plain) <= 1e-9
+
+
+# --- accuracy: closed forms and the leading term ------------------------------------------------
+
+
+@every_alpha
+def test_gaussian(alpha):
+    positions, exact = reference("normal", alpha)
+    assert worst(over(drifts.gaussian(alpha), positions), exact) <= 1e-12
+    mean, std = 2.0, 0.3
+    moved = drifts.gaussian(alpha, mean=mean, std=std)
+    stretched = std ** (1 - alpha) * exact
+    assert worst(over(moved, mean + std * positions), stretched) <= 1e-11
+
+
+@every_alpha
+def test_gaussian_far_out(alpha):
+    positions, sign, log_size = log_reference("normal_far", alpha)
+    computed = jax.vmap(drifts.gaussian(alpha).signed_log)(jnp.asarray(positions))
+    np.testing.assert_array_equal(computed.sign, sign)
+    np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-12)
+    near = np.abs(positions) <= 20
+    value = over(drifts.gaussian(alpha), positions[near])
+    assert worst(value, sign[near] * np.exp(log_size[near])) <= 1e-11
+
+
+@every_alpha
+def test_gaussian_mixture(alpha):
+    positions, exact = reference("mixture", alpha)
+    drift = drifts.gaussian_mixture(alpha, *mixture_parameters())
+    assert worst(over(drift, positions), exact) <= 1e-11
+
+
+@every_alpha
+def test_gaussian_mixture_in_the_plane(alpha):
+    positions, exact = reference("plane_mixture", alpha)
+    drift = drifts.gaussian_mixture(alpha, *plane_parameters())
+    assert worst(over(drift, positions), exact) <= 1e-11
+    by_quadrature = drifts.quadrature(plane_mixture, alpha, radius=14.0, num_nodes=128)
+    assert worst(over(by_quadrature, positions), exact) <= 1e-7
+
+
+@every_alpha
+def test_gaussian_mixture_far_out(alpha):
+    """Where every component has underflowed the drift still has a sign and a size."""
+    drift = drifts.gaussian_mixture(alpha, *mixture_parameters())
+    for x in (-60.0, 60.0, 1e4):
+        size = drift.signed_log(jnp.asarray(x))
+        assert size.sign == -np.sign(x)
+        assert np.isfinite(size.log_size)
+
+
+def test_mixture_of_one_is_a_gaussian():
+    x = jnp.linspace(-3, 4, 9)
+    one = drifts.gaussian_mixture(1.6, jnp.array([1.0]), jnp.array([0.5]), jnp.array([0.8]))
+    single = drifts.gaussian(1.6, mean=0.5, std=0.8)
+    np.testing.assert_allclose(over(one, x), over(single, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.2, 7.0])
+@every_alpha
+def test_stable_target(alpha, scale):
+    positions = np.array([-1e6, -3.0, 0.0, 0.1, 50.0])
+    drift = drifts.stable_target(alpha, scale=scale)
+    np.testing.assert_allclose(over(drift, positions), -positions / (alpha * scale**alpha))
+
+
+@every_alpha
+def test_leading_term(alpha):
+    positions = jnp.linspace(-5, 5, 21)
+    constant = scipy.special.gamma(alpha - 1) / scipy.special.gamma(alpha / 2) ** 2
+    expected = constant * jax.vmap(jax.grad(double_well))(positions)
+    drift = drifts.leading_term(double_well, alpha)
+    np.testing.assert_allclose(over(drift, positions), expected, rtol=1e-13)
+
+
+# --- centred differences and the paper's table --------------------------------------------------
+
+
+@every_alpha
+def test_centered_difference_is_the_sum_of_the_paper(alpha):
+    """Against the sum in 34 digits with Gamma-function coefficients, up to U = 1e6."""
+    positions, sign, log_size = log_reference("centered_difference", alpha)
+    assert np.max(-double_well(positions)) > 9.9e5
+    drift = drifts.centered_difference(double_well, alpha, spacing=0.06, num_terms=170)
+    computed = jax.jit(jax.vmap(drift.signed_log))(jnp.asarray(positions))
+    np.testing.assert_array_equal(computed.sign, sign)
+    # exp(U(x) − U(x − kh)) inherits the rounding of U, 1e6 times 1e-16.
+    np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-12, atol=1e-11)
+    near = np.abs(positions) <= 5
+    assert worst(over(drift, positions[near]), sign[near] * np.exp(log_size[near])) <= 1e-10
+
+
+def partial_sums(alpha: float, positions: np.ndarray, num_terms: int, spacing: float) -> np.ndarray:
+    """b̃ for every K = 1 … num_terms at once, in the shape (positions, num_terms)."""
+    coefficients = np.asarray(riesz.coefficients(alpha - 2, num_terms))
+    slope = jax.vmap(jax.grad(double_well))
+
+    def term(k: int):
+        shifted = positions - k * spacing
+        ratio = np.exp(double_well(shifted) - double_well(positions))
+        return np.asarray(slope(jnp.asarray(shifted))) * ratio
+
+    pairs = [coefficients[k] * (term(k) + term(-k)) for k in range(1, num_terms + 1)]
+    sums = coefficients[0] * term(0)[:, None] + np.cumsum(np.stack(pairs, axis=1), axis=1)
+    return spacing ** (2 - alpha) * sums
+
+
+@pytest.mark.parametrize("num_terms", [1, 2, 15, 60, 170])
+def test_partial_sums_are_the_library_drift(num_terms):
+    """The table below adds up terms of its own; here they are tied to the library."""
+    positions = np.linspace(-5, 5, 201)
+    sums = partial_sums(1.6, positions, 170, 0.06)[:, num_terms - 1]
+    drift = drifts.centered_difference(double_well, 1.6, spacing=0.06, num_terms=num_terms)
+    np.testing.assert_allclose(over(drift, positions), sums, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "published"), [(1.5, 19.31), (1.6, 14.12), (1.7, 12.72), (1.8, 8.65), (1.9, 7.03)]
+)
+def test_table_one_of_the_paper(alpha, published):
+    """κ̂(α) over the 201 points −5:0.05:5, h = 0.06, K* = 170; 8.64 is printed for α = 1.8."""
+    positions = np.linspace(-5, 5, 201)
+    sums = partial_sums(alpha, positions, 170, 0.06)
+    best = over(
+        drifts.centered_difference(double_well, alpha, spacing=0.06, num_terms=170), positions
+    )
+    leading = over(drifts.leading_term(double_well, alpha), positions)
+    errors = np.abs(sums - best[:, None])
+    distance = np.abs(errors - np.abs(leading - best)[:, None])
+    kappa = np.mean(1 + np.argmin(distance, axis=1))
+    assert abs(kappa - published) <= 0.01
+
+
+# --- α = 2 and its neighbourhood ----------------------------------------------------------------
+
+
+@every_density_builder
+def test_alpha_two_is_the_gradient_bit_for_bit(build):
+    drift = build(double_well, 2.0)
+    for x in (-7.0, -3.6, -0.2, 0.0, 1.1, 4.9, 40.0):
+        position = jnp.asarray(x)
+        np.testing.assert_array_equal(drift(position), jax.grad(double_well)(position))
+    positions = jnp.linspace(-5, 5, 41)
+    gradients = jax.jit(jax.vmap(jax.grad(double_well)))(positions)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(drift))(positions), gradients)
+
+
+@every_density_builder
+def test_a_traced_alpha_two_is_the_gradient(build):
+    positions = jnp.linspace(-5, 5, 41)
+    evaluate = jax.jit(lambda alpha: jax.vmap(build(double_well, alpha))(positions))
+    gradients = jax.vmap(jax.grad(double_well))(positions)
+    np.testing.assert_allclose(evaluate(jnp.asarray(2.0)), gradients, rtol=1e-13)
+
+
+def test_alpha_two_of_the_closed_forms():
+    x = jnp.linspace(-6, 6, 25)
+    expected = -(x - 0.5) / 0.7**2
+    gaussian = drifts.gaussian(2.0, mean=0.5, std=0.7)
+    np.testing.assert_allclose(over(gaussian, x), expected, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(over(drifts.stable_target(2.0, scale=3.0), x), -x / 18, rtol=1e-14)
+    by_mixture = over(drifts.gaussian_mixture(2.0, *mixture_parameters()), x)
+    np.testing.assert_allclose(by_mixture, jax.vmap(jax.grad(mixture))(x), rtol=1e-11, atol=1e-13)
+
+
+GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
+
+
+def departures(build, positions) -> np.ndarray:
+    """|b_α − ∇log φ| for α = 2 − gap, a row for each gap."""
+    gradient = over(build(2.0), positions)
+    return np.stack([np.abs(over(build(2.0 - gap), positions) - gradient) for gap in GAPS])
+
+
+LIMIT_BUILDERS = {
+    name: build
+    for name, build in BUILDERS.items()
+    if name not in ("leading_term", "quadrature_to_infinity")
+}
+
+
+@pytest.mark.parametrize("build", LIMIT_BUILDERS.values(), ids=LIMIT_BUILDERS.keys())
+def test_limit_at_alpha_two_is_smooth(build):
+    """The departure is proportional to 2 − α, from 1e-3 down to the rounding."""
+    positions = np.array([-3.0, -1.2, 0.4, 2.5])
+    rows = departures(build, positions)
+    rate = rows[3] / GAPS[3]
+    for gap, row in zip(GAPS, rows, strict=True):
+        # A square term, sized by the widest gap, and rounding: 1e-10 is far under any bar on b.
+        square = 2 * rows[0] * (gap / GAPS[0]) ** 2
+        assert np.all(np.abs(row - rate * gap) <= 1e-10 + 0.01 * rate * gap + square), gap
+
+
+def test_limit_of_the_leading_term_is_of_second_order():
+    """d/dα log c_α = ψ(α−1) − ψ(α/2) vanishes at 2, and c_α − 1 ≈ (π²/24) (2−α)² … (1 + 2−α)."""
+    positions = np.array([-3.0, -1.2, 0.4, 2.5])
+    for gap, row in zip(GAPS, departures(BUILDERS["leading_term"], positions), strict=True):
+        excess = row / np.abs(positions)
+        assert np.all(np.abs(excess - np.pi**2 / 24 * gap**2) <= gap**3 + 1e-15), gap
+
+
+def test_limit_at_alpha_two_has_the_exact_rate():
+    """d/dα of the normal's drift at α = 2, from its closed form by a difference in 30 digits."""
+    positions = np.array([-3.0, -1.2, 0.4, 2.5])
+    gap = 1e-6
+    exact = np.array([(normal_drift(x, 2 - gap) - (-x)) / gap for x in positions.tolist()])
+    for name in ("quadrature", "quadrature_own_radius", "gaussian"):
+        computed = (over(BUILDERS[name](2 - gap), positions) + positions) / gap
+        np.testing.assert_allclose(computed, exact, rtol=1e-4)
+
+
+@pytest.mark.parametrize("radius", [12.0, None])
+def test_limit_at_alpha_two_on_the_double_well(radius):
+    """At the barrier b grows by e^17 a unit of 2 − α, and must still meet the gradient."""
+    positions = np.array([-4.2, -3.0, -0.4, 0.6, 3.3])
+    rows = departures(lambda a: drifts.quadrature(double_well, a, radius=radius), positions)
+    rate = rows[3] / GAPS[3]
+    for gap, row in zip(GAPS[2:], rows[2:], strict=True):
+        assert np.all(np.abs(row - rate * gap) <= 0.02 * rate * gap + 1e-9), gap
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
+def test_quadrature_keeps_its_accuracy_next_to_alpha_two(gap):
+    positions = np.array([-6.0, -4.0, -2.0, -0.5, 1.0, 3.0, 5.0])
+    exact = np.array([normal_drift(x, 2 - gap) for x in positions.tolist()])
+    for radius in (14.0, None):
+        drift = drifts.quadrature(normal, 2 - gap, radius=radius)
+        assert worst(over(drift, positions), exact) <= 1e-8
+
+
+# --- sign and logarithm -------------------------------------------------------------------------
+
+
+@every_builder
+def test_signed_log_is_the_value(build):
+    positions = jnp.array([-4.0, -1.0, 0.3, 2.0, 5.0])
+    drift = build(1.6)
+    value = over(drift, positions)
+    size = jax.vmap(drift.signed_log)(positions)
+    np.testing.assert_array_equal(size.sign, np.sign(value))
+    np.testing.assert_allclose(size.sign * jnp.exp(size.log_size), value, rtol=1e-12)
+
+
+@every_density_builder
+@every_alpha
+def test_signed_log_is_finite_where_the_value_overflows(build, alpha):
+    drift = build(double_well, alpha)
+    for x in (-40.0, 40.0):
+        size = drift.signed_log(jnp.asarray(x))
+        assert np.isfinite(size.log_size)
+        assert size.sign == -np.sign(x)
+        assert not np.isnan(drift(jnp.asarray(x)))
+
+
+@pytest.mark.parametrize(("num_nodes", "bar"), [(96, 0.02), (320, 1e-8)])
+@every_alpha
+def test_own_radius_reaches_the_wells_from_afar(alpha, num_nodes, bar):
+    """At x = ±40 the drift is e^{250 000}; its logarithm is known to the rounding of U.
+
+    Seen from there the wells, 0.3 wide, lie between nodes 0.7 apart if there are 96 of them, and b
+    is good to two digits; with 320 the quadrature resolves them.
+    """
+    positions, sign, log_size = log_reference("double_well_far", alpha)
+    drift = drifts.quadrature(double_well, alpha, num_nodes=num_nodes)
+    computed = jax.vmap(drift.signed_log)(jnp.asarray(positions))
+    np.testing.assert_array_equal(computed.sign, sign)
+    np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-13, atol=bar)
+
+
+def test_signed_log_has_the_structure_of_the_position():
+    position = {"a": jnp.asarray(0.3), "b": jnp.array([1.0, -2.0])}
+    drift = drifts.quadrature(lambda p: normal(p["a"]) + jnp.sum(normal(p["b"])), 1.5, radius=12.0)
+    size = drift.signed_log(position)
+    value = drift(position)
+    assert jax.tree.structure(size.sign) == jax.tree.structure(position)
+    rebuilt = jax.tree.map(lambda sign, log: sign * jnp.exp(log), size.sign, size.log_size)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), rebuilt, value)
+
+
+# --- positions: pytrees, dimensions, dtypes -----------------------------------------------------
+
+
+@every_density_builder
+@pytest.mark.parametrize("alpha", [1.4, 1.8, 2.0])
+def test_product_targets_split_into_coordinates(build, alpha):
+    def product(position):
+        return double_well(position["well"]) + jnp.sum(normal(position["rest"]))
+
+    rest = jnp.array([[0.5, -1.0, 2.0], [-0.1, 0.0, 3.0]])
+    value = build(product, alpha)({"well": jnp.asarray(0.8), "rest": rest})
+    assert value["rest"].shape == rest.shape
+    np.testing.assert_allclose(
+        value["well"], build(double_well, alpha)(jnp.asarray(0.8)), rtol=1e-9
+    )
+    alone = jax.vmap(build(normal, alpha))(rest.ravel()).reshape(rest.shape)
+    np.testing.assert_allclose(value["rest"], alone, rtol=1e-9, atol=1e-12)
+
+
+@every_builder
+def test_scalars_arrays_and_tuples_keep_their_form(build):
+    drift = build(1.7)
+    assert jnp.shape(drift(jnp.asarray(0.4))) == ()
+    assert jnp.shape(drift(0.4)) == ()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "stable_target"])
+def test_closed_forms_act_coordinate_by_coordinate(name):
+    drift = BUILDERS[name](1.7)
+    position = {"a": jnp.asarray(0.3), "b": (jnp.array([[1.0], [-2.0]]),)}
+    value = drift(position)
+    assert jax.tree.structure(value) == jax.tree.structure(position)
+    np.testing.assert_allclose(value["a"], drift(position["a"]), rtol=1e-14)
+    for row, x in enumerate((1.0, -2.0)):
+        np.testing.assert_allclose(value["b"][0][row, 0], drift(jnp.asarray(x)), rtol=1e-14)
+
+
+def correlated_normal():
+    precision = np.array([[2.0, 0.8, -0.3], [0.8, 1.5, 0.4], [-0.3, 0.4, 1.0]])
+    mean = np.array([0.5, -1.0, 2.0])
+
+    def logdensity(x):
+        centred = x - jnp.asarray(mean)
+        return -jnp.dot(centred, jnp.asarray(precision) @ centred) / 2
+
+    return logdensity, precision, mean
+
+
+@pytest.mark.parametrize("radius", [12.0, None])
+@every_alpha
+def test_correlated_normal_through_its_conditionals(alpha, radius):
+    """Along an axis the density is a conditional normal, whose drift is known."""
+    logdensity, precision, mean = correlated_normal()
+    position = np.array([1.0, 0.2, 0.7])
+    expected = []
+    for axis in range(3):
+        others = [i for i in range(3) if i != axis]
+        pull = precision[axis, others] @ (position - mean)[others] / precision[axis, axis]
+        std = precision[axis, axis] ** -0.5
+        expected.append(scaled_normal_drift(position[axis], alpha, mean[axis] - pull, std))
+    drift = drifts.quadrature(logdensity, alpha, radius=radius)
+    assert worst(drift(jnp.asarray(position)), np.array(expected)) <= 1e-8
+
+
+@every_alpha
+def test_correlated_normal_by_hand(alpha):
+    """The same rule written out with scipy's nodes, one axis at a time."""
+    logdensity, _, _ = correlated_normal()
+    position, radius = jnp.array([1.0, 0.2, 0.7]), 12.0
+    roots, masses = scipy.special.roots_jacobi(96, 0.0, 1 - alpha)
+    distance = radius * (roots + 1) / 2
+    mass = masses * (radius / 2) ** (2 - alpha)
+    order = 2 - alpha
+    kernel = 2 * scipy.special.gamma(order) * np.cos(np.pi * order / 2)
+
+    def ratio(axis: int, shift: float):
+        return jnp.exp(logdensity(position.at[axis].add(shift)) - logdensity(position))
+
+    by_hand = []
+    for axis in range(3):
+        forward, backward = (jax.vmap(lambda u: ratio(axis, u))(s * distance) for s in (1, -1))  # noqa: B023
+        by_hand.append(np.sum(mass * (forward - backward) / distance) * (alpha - 1) / kernel)
+    drift = drifts.quadrature(logdensity, alpha, radius=radius, num_nodes=96)
+    # scipy's nodes cancel near u = 0 without protection: they are good to 1e-9 at α = 1.9.
+    np.testing.assert_allclose(drift(position), by_hand, rtol=1e-7)
+
+
+@every_builder
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_dtype_is_kept(build, dtype):
+    drift = build(1.7)
+    position = jnp.asarray(0.7, dtype=dtype)
+    size = drift.signed_log(position)
+    assert drift(position).dtype == size.sign.dtype == size.log_size.dtype == dtype
+    assert jax.jit(drift)(position).dtype == dtype
+
+
+@every_density_builder
+def test_each_leaf_keeps_its_own_dtype(build):
+    def logdensity(position):
+        return normal(position["single"]).astype(jnp.float64) + normal(position["double"])
+
+    position = {"single": jnp.asarray(0.5, jnp.float32), "double": jnp.asarray(0.5, jnp.float64)}
+    value = build(logdensity, 1.6)(position)
+    assert value["single"].dtype == jnp.float32
+    assert value["double"].dtype == jnp.float64
+
+
+FLOAT32_BARS = {"normal": 2e-5, "double_well": 2e-4}
+
+
+@pytest.mark.parametrize("radius", [13.0, None])
+@pytest.mark.parametrize("target", ["normal", "double_well"])
+@every_alpha
+def test_float32_accuracy(alpha, target, radius):
+    """Relative to |b|, 0.2 away from the roots: nearer, the rounding of x in float32 tells.
+
+    U reaches 17 on the double well, and its rounding enters the drift as exp(U): 17 · 1.2e-7 · few.
+    """
+    positions, exact = reference(target, alpha)
+    roots = np.array(ORACLE["double_well"][str(alpha)]["roots"] if target != "normal" else [0.0])
+    away = np.min(np.abs(positions[:, None] - roots.astype(float)), axis=1) > 0.2
+    # Quarters are exact in float32, so that both sides stand at the same place.
+    away &= positions == positions.astype(np.float32)
+    function = {"normal": normal, "double_well": double_well}[target]
+    drift = drifts.quadrature(function, alpha, radius=radius)
+    computed = over(drift, positions[away].astype(np.float32))
+    assert computed.dtype == np.float32
+    assert worst(computed.astype(float), exact[away]) <= FLOAT32_BARS[target]
+
+
+# --- α by coordinate, traced α ------------------------------------------------------------------
+
+
+@every_density_builder
+def test_alpha_by_coordinate(build):
+    alphas = {"a": 1.3, "b": jnp.array([1.6, 2.0])}
+    position = {"a": jnp.asarray(-0.7), "b": jnp.array([1.1, 0.4])}
+
+    def product(p):
+        return normal(p["a"]) + jnp.sum(normal(p["b"]))
+
+    value = build(product, alphas)(position)
+    np.testing.assert_allclose(value["a"], build(normal, 1.3)(position["a"]), rtol=1e-10)
+    for index, alpha in enumerate((1.6, 2.0)):
+        alone = build(normal, alpha)(position["b"][index])
+        np.testing.assert_allclose(value["b"][index], alone, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "stable_target"])
+def test_alpha_by_coordinate_of_the_closed_forms(name):
+    alphas, position = jnp.array([1.2, 1.6, 2.0]), jnp.array([0.5, -1.0, 2.0])
+    together = BUILDERS[name](alphas)(position)
+    alone = [BUILDERS[name](float(a))(x) for a, x in zip(alphas, position, strict=True)]
+    np.testing.assert_allclose(together, jnp.stack(alone), rtol=1e-13)
+
+
+def test_alpha_by_coordinate_of_the_mixture():
+    alphas, position = jnp.array([1.3, 1.8]), jnp.array([0.5, -1.0])
+    together = drifts.gaussian_mixture(alphas, *plane_parameters())(position)
+    for axis, alpha in enumerate((1.3, 1.8)):
+        alone = drifts.gaussian_mixture(alpha, *plane_parameters())(position)[axis]
+        np.testing.assert_allclose(together[axis], alone, rtol=1e-12)
+
+
+@every_builder
+def test_traced_alpha_under_vmap_is_the_loop(build):
+    alphas, positions = jnp.array([1.05, 1.2, 1.5, 1.9, 1.999, 2.0]), jnp.array([-2.0, 0.3, 3.0])
+    batched = jax.jit(jax.vmap(lambda a: jax.vmap(build(a))(positions)))(alphas)
+    for alpha, row in zip(alphas.tolist(), batched, strict=True):
+        np.testing.assert_allclose(row, over(build(alpha), positions), rtol=1e-9)
+
+
+@every_builder
+def test_traced_alpha_in_the_signed_log(build):
+    evaluate = jax.jit(lambda a: build(a).signed_log(jnp.asarray(0.6)))
+    traced, fixed = evaluate(jnp.asarray(1.55)), build(1.55).signed_log(jnp.asarray(0.6))
+    assert traced.sign == fixed.sign
+    np.testing.assert_allclose(traced.log_size, fixed.log_size, atol=1e-9)
+
+
+# --- transformations ----------------------------------------------------------------------------
+
+
+@every_builder
+def test_jit_is_no_jit(build):
+    drift = build(1.6)
+    for x in (-3.0, 0.2, 4.0):
+        position = jnp.asarray(x)
+        np.testing.assert_allclose(jax.jit(drift)(position), drift(position), rtol=1e-12)
+
+
+@every_builder
+def test_vmap_is_the_loop(build):
+    drift, positions = build(1.6), jnp.array([-3.0, 0.2, 4.0])
+    loop = jnp.stack([drift(x) for x in positions])
+    np.testing.assert_allclose(jax.vmap(drift)(positions), loop, rtol=1e-12)
+
+
+@every_density_builder
+def test_one_trace_serves_every_call(build):
+    traces = []
+
+    def counted(x):
+        traces.append(None)
+        return normal(x)
+
+    drift = jax.jit(build(counted, 1.6))
+    drift(jnp.asarray(0.5))
+    first = len(traces)
+    for x in (0.7, -30.0, 2.0):
+        drift(jnp.asarray(x))
+    assert len(traces) == first
+
+
+@every_density_builder
+def test_drift_inside_scan(build):
+    drift = build(normal, 1.6)
+
+    def move(x, _):
+        return x + 0.01 * drift(x), x
+
+    last, _ = jax.lax.scan(move, jnp.asarray(1.5), length=20)
+    assert 0 < float(last) < 1.5
+
+
+# --- what a drift costs -------------------------------------------------------------------------
+
+
+def count_evaluations(build, dimensions: int) -> int:
+    """How many times the log-density really runs for one drift in ``dimensions`` coordinates."""
+    seen = []
+
+    def counted(x):
+        # The position goes along, so that vmap calls back once for each of its rows.
+        jax.debug.callback(lambda _: seen.append(None), x)
+        return jnp.sum(normal(x))
+
+    jax.block_until_ready(build(counted, 1.6)(0.1 + 0.2 * jnp.arange(dimensions)))
+    jax.effects_barrier()
+    return len(seen)
+
+
+@pytest.mark.parametrize("num_nodes", [16, 64])
+def test_quadrature_states_its_cost(num_nodes):
+    drift = drifts.quadrature(normal, 1.6, radius=12.0, num_nodes=num_nodes)
+    cost = drift.evaluations
+    assert 2 * num_nodes <= cost.density <= 2 * num_nodes + 1
+    assert cost.gradient <= 1
+    build = functools.partial(drifts.quadrature, radius=12.0, num_nodes=num_nodes)
+    assert count_evaluations(build, 3) <= 3 * (cost.density + cost.gradient)
+
+
+@pytest.mark.parametrize("radius", [None, jnp.inf])
+def test_quadrature_states_the_cost_of_finding_its_nodes(radius):
+    cost = drifts.quadrature(normal, 1.6, radius=radius, num_nodes=32).evaluations
+    assert cost.density >= 64
+    build = functools.partial(drifts.quadrature, radius=radius, num_nodes=32)
+    assert count_evaluations(build, 2) <= 2 * (cost.density + cost.gradient)
+
+
+@pytest.mark.parametrize("num_terms", [5, 170])
+def test_centered_difference_states_its_cost(num_terms):
+    cost = drifts.centered_difference(normal, 1.6, spacing=0.06, num_terms=num_terms).evaluations
+    assert cost.gradient == 2 * num_terms + 1
+    build = functools.partial(drifts.centered_difference, spacing=0.06, num_terms=num_terms)
+    assert count_evaluations(build, 2) <= 2 * (cost.density + cost.gradient)
+
+
+def test_leading_term_and_closed_forms_state_their_cost():
+    leading = drifts.leading_term(normal, 1.6).evaluations
+    assert (leading.density, leading.gradient) == (0, 1)
+    for name in ("gaussian", "gaussian_mixture", "stable_target"):
+        cost = BUILDERS[name](1.6).evaluations
+        assert (cost.density, cost.gradient) == (0, 0)
