@@ -8,6 +8,7 @@ and come as near as 2e-3 on purpose.
 
 import functools
 import json
+import weakref
 from pathlib import Path
 
 import jax
@@ -102,17 +103,23 @@ def worst(computed, exact) -> float:
 ROWS = 64
 
 
-def over(drift, positions):
-    """The drift at each of many positions.
+def over(function, positions):
+    """A drift, or its signed logarithm, at each of many positions.
 
     Not under jit, and always with the same number of rows: operations are then compiled once for
     the whole file instead of once for every drift.  That jit changes nothing is tested apart.
     """
     positions = jnp.asarray(positions)
     if len(positions) > ROWS:
-        return np.asarray(jax.jit(jax.vmap(drift))(positions))
+        return jax.tree.map(np.asarray, jax.jit(jax.vmap(function))(positions))
     padding = [(0, ROWS - len(positions))] + [(0, 0)] * (positions.ndim - 1)
-    return np.asarray(jax.vmap(drift)(jnp.pad(positions, padding, mode="edge")))[: len(positions)]
+    padded = jax.vmap(function)(jnp.pad(positions, padding, mode="edge"))
+    return jax.tree.map(lambda rows: np.asarray(rows)[: len(positions)], padded)
+
+
+def compiled(function, *arguments):
+    """One call under jit: cheaper than operation by operation when the shapes are met only once."""
+    return jax.jit(lambda *inputs: function(*inputs))(*arguments)
 
 
 # Every way to build a drift for a standard normal; α stays open.
@@ -225,8 +232,8 @@ def test_quadrature_on_the_normal(alpha, radius):
 @every_alpha
 def test_quadrature_on_a_mixture(alpha):
     positions, exact = reference("mixture", alpha)
-    for radius in (None, 20.0):
-        drift = drifts.quadrature(mixture, alpha, radius=radius, num_nodes=128)
+    for radius in (None, 16.0):
+        drift = drifts.quadrature(mixture, alpha, radius=radius, num_nodes=96)
         assert worst(over(drift, positions), exact) <= 1e-7
 
 
@@ -254,7 +261,7 @@ def test_gaussian(alpha):
 @every_alpha
 def test_gaussian_far_out(alpha):
     positions, sign, log_size = log_reference("normal_far", alpha)
-    computed = jax.vmap(drifts.gaussian(alpha).signed_log)(jnp.asarray(positions))
+    computed = over(drifts.gaussian(alpha).signed_log, positions)
     np.testing.assert_array_equal(computed.sign, sign)
     np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-12)
     near = np.abs(positions) <= 20
@@ -274,18 +281,19 @@ def test_gaussian_mixture_in_the_plane(alpha):
     positions, exact = reference("plane_mixture", alpha)
     drift = drifts.gaussian_mixture(alpha, *plane_parameters())
     assert worst(over(drift, positions), exact) <= 1e-11
-    by_quadrature = drifts.quadrature(plane_mixture, alpha, radius=14.0, num_nodes=128)
-    assert worst(over(by_quadrature, positions), exact) <= 1e-7
+    by_quadrature = drifts.quadrature(plane_mixture, alpha, radius=14.0, num_nodes=96)
+    values = compiled(jax.vmap(by_quadrature), jnp.asarray(positions))
+    assert worst(values, exact) <= 1e-7
 
 
 @every_alpha
 def test_gaussian_mixture_far_out(alpha):
     """Where every component has underflowed the drift still has a sign and a size."""
     drift = drifts.gaussian_mixture(alpha, *mixture_parameters())
-    for x in (-60.0, 60.0, 1e4):
-        size = drift.signed_log(jnp.asarray(x))
-        assert size.sign == -np.sign(x)
-        assert np.isfinite(size.log_size)
+    positions = np.array([-60.0, 60.0, 1e4])
+    size = over(drift.signed_log, positions)
+    np.testing.assert_array_equal(size.sign, -np.sign(positions))
+    assert np.all(np.isfinite(size.log_size))
 
 
 def test_mixture_of_one_is_a_gaussian():
@@ -321,7 +329,7 @@ def test_centered_difference_is_the_sum_of_the_paper(alpha):
     positions, sign, log_size = log_reference("centered_difference", alpha)
     assert np.max(-double_well(positions)) > 9.9e5
     drift = drifts.centered_difference(double_well, alpha, spacing=0.06, num_terms=170)
-    computed = jax.jit(jax.vmap(drift.signed_log))(jnp.asarray(positions))
+    computed = over(drift.signed_log, positions)
     np.testing.assert_array_equal(computed.sign, sign)
     # exp(U(x) − U(x − kh)) inherits the rounding of U, 1e6 times 1e-16.
     np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-12, atol=1e-11)
@@ -344,7 +352,7 @@ def partial_sums(alpha: float, positions: np.ndarray, num_terms: int, spacing: f
     return spacing ** (2 - alpha) * sums
 
 
-@pytest.mark.parametrize("num_terms", [1, 2, 15, 60, 170])
+@pytest.mark.parametrize("num_terms", [1, 15, 170])
 def test_partial_sums_are_the_library_drift(num_terms):
     """The table below adds up terms of its own; here they are tied to the library."""
     positions = np.linspace(-5, 5, 201)
@@ -375,13 +383,13 @@ def test_table_one_of_the_paper(alpha, published):
 
 @every_density_builder
 def test_alpha_two_is_the_gradient_bit_for_bit(build):
-    drift = build(double_well, 2.0)
-    for x in (-7.0, -3.6, -0.2, 0.0, 1.1, 4.9, 40.0):
-        position = jnp.asarray(x)
-        np.testing.assert_array_equal(drift(position), jax.grad(double_well)(position))
-    positions = jnp.linspace(-5, 5, 41)
-    gradients = jax.jit(jax.vmap(jax.grad(double_well)))(positions)
-    np.testing.assert_array_equal(jax.jit(jax.vmap(drift))(positions), gradients)
+    drift, gradient = build(double_well, 2.0), jax.grad(double_well)
+    positions = jnp.concatenate([jnp.linspace(-5, 5, 41), jnp.array([-40.0, -7.0, 7.0, 40.0])])
+    np.testing.assert_array_equal(over(drift, positions), over(gradient, positions))
+    compiled_gradient = compiled(jax.vmap(gradient), positions)
+    np.testing.assert_array_equal(compiled(jax.vmap(drift), positions), compiled_gradient)
+    one = jnp.asarray(1.1)
+    np.testing.assert_array_equal(drift(one), gradient(one))
 
 
 @every_density_builder
@@ -406,9 +414,11 @@ GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
 
 
 def departures(build, positions) -> np.ndarray:
-    """|b_α − ∇log φ| for α = 2 − gap, a row for each gap."""
-    gradient = over(build(2.0), positions)
-    return np.stack([np.abs(over(build(2.0 - gap), positions) - gradient) for gap in GAPS])
+    """|b_α − ∇log φ| for α = 2 − gap, a row for each gap, by one program with α traced."""
+    positions = jnp.asarray(positions)
+    alphas = 2.0 - jnp.array([0.0, *GAPS])
+    rows = compiled(lambda a: jax.lax.map(lambda b: jax.vmap(build(b))(positions), a), alphas)
+    return np.abs(rows[1:] - rows[0])
 
 
 LIMIT_BUILDERS = {
@@ -452,10 +462,17 @@ def test_limit_at_alpha_two_has_the_exact_rate():
 def test_limit_at_alpha_two_on_the_double_well(radius):
     """At the barrier b grows by e^17 a unit of 2 − α, and must still meet the gradient."""
     positions = np.array([-4.2, -3.0, -0.4, 0.6, 3.3])
-    rows = departures(lambda a: drifts.quadrature(double_well, a, radius=radius), positions)
-    rate = rows[3] / GAPS[3]
-    for gap, row in zip(GAPS[2:], rows[2:], strict=True):
-        assert np.all(np.abs(row - rate * gap) <= 0.02 * rate * gap + 1e-9), gap
+
+    def build(alpha):
+        return drifts.quadrature(double_well, alpha, radius=radius)
+
+    traced = departures(build, positions)
+    rate = traced[3] / GAPS[3]
+    gradient = over(build(2.0), positions)
+    for gap, row in zip(GAPS[2:], traced[2:], strict=True):
+        fixed = np.abs(over(build(2.0 - gap), positions) - gradient)
+        for departure in (row, fixed):
+            assert np.all(np.abs(departure - rate * gap) <= 0.02 * rate * gap + 1e-9), gap
 
 
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
@@ -475,7 +492,7 @@ def test_signed_log_is_the_value(build):
     positions = jnp.array([-4.0, -1.0, 0.3, 2.0, 5.0])
     drift = build(1.6)
     value = over(drift, positions)
-    size = jax.vmap(drift.signed_log)(positions)
+    size = over(drift.signed_log, positions)
     np.testing.assert_array_equal(size.sign, np.sign(value))
     np.testing.assert_allclose(size.sign * jnp.exp(size.log_size), value, rtol=1e-12)
 
@@ -483,12 +500,11 @@ def test_signed_log_is_the_value(build):
 @every_density_builder
 @every_alpha
 def test_signed_log_is_finite_where_the_value_overflows(build, alpha):
-    drift = build(double_well, alpha)
-    for x in (-40.0, 40.0):
-        size = drift.signed_log(jnp.asarray(x))
-        assert np.isfinite(size.log_size)
-        assert size.sign == -np.sign(x)
-        assert not np.isnan(drift(jnp.asarray(x)))
+    drift, positions = build(double_well, alpha), np.array([-40.0, 40.0])
+    size = over(drift.signed_log, positions)
+    assert np.all(np.isfinite(size.log_size))
+    np.testing.assert_array_equal(size.sign, -np.sign(positions))
+    assert not np.any(np.isnan(over(drift, positions)))
 
 
 @pytest.mark.parametrize(("num_nodes", "bar"), [(96, 0.02), (320, 1e-8)])
@@ -501,7 +517,7 @@ def test_own_radius_reaches_the_wells_from_afar(alpha, num_nodes, bar):
     """
     positions, sign, log_size = log_reference("double_well_far", alpha)
     drift = drifts.quadrature(double_well, alpha, num_nodes=num_nodes)
-    computed = jax.vmap(drift.signed_log)(jnp.asarray(positions))
+    computed = compiled(jax.vmap(drift.signed_log), jnp.asarray(positions))
     np.testing.assert_array_equal(computed.sign, sign)
     np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-13, atol=bar)
 
@@ -509,8 +525,7 @@ def test_own_radius_reaches_the_wells_from_afar(alpha, num_nodes, bar):
 def test_signed_log_has_the_structure_of_the_position():
     position = {"a": jnp.asarray(0.3), "b": jnp.array([1.0, -2.0])}
     drift = drifts.quadrature(lambda p: normal(p["a"]) + jnp.sum(normal(p["b"])), 1.5, radius=12.0)
-    size = drift.signed_log(position)
-    value = drift(position)
+    size, value = compiled(lambda p: (drift.signed_log(p), drift(p)), position)
     assert jax.tree.structure(size.sign) == jax.tree.structure(position)
     rebuilt = jax.tree.map(lambda sign, log: sign * jnp.exp(log), size.sign, size.log_size)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), rebuilt, value)
@@ -520,37 +535,29 @@ def test_signed_log_has_the_structure_of_the_position():
 
 
 @every_density_builder
-@pytest.mark.parametrize("alpha", [1.4, 1.8, 2.0])
-def test_product_targets_split_into_coordinates(build, alpha):
+def test_product_targets_split_into_coordinates(build):
     def product(position):
         return double_well(position["well"]) + jnp.sum(normal(position["rest"]))
 
-    rest = jnp.array([[0.5, -1.0, 2.0], [-0.1, 0.0, 3.0]])
-    value = build(product, alpha)({"well": jnp.asarray(0.8), "rest": rest})
-    assert value["rest"].shape == rest.shape
-    np.testing.assert_allclose(
-        value["well"], build(double_well, alpha)(jnp.asarray(0.8)), rtol=1e-9
-    )
-    alone = jax.vmap(build(normal, alpha))(rest.ravel()).reshape(rest.shape)
-    np.testing.assert_allclose(value["rest"], alone, rtol=1e-9, atol=1e-12)
-
-
-@every_builder
-def test_scalars_arrays_and_tuples_keep_their_form(build):
-    drift = build(1.7)
-    assert jnp.shape(drift(jnp.asarray(0.4))) == ()
-    assert jnp.shape(drift(0.4)) == ()
+    well, rest = jnp.asarray(0.8), jnp.array([[0.5, -1.0, 2.0], [-0.1, 0.0, 3.0]])
+    for alpha in (1.4, 2.0):
+        value = compiled(build(product, alpha), {"well": well, "rest": rest})
+        assert value["rest"].shape == rest.shape
+        alone = over(build(double_well, alpha), well[None])[0]
+        np.testing.assert_allclose(value["well"], alone, rtol=1e-9)
+        alone = over(build(normal, alpha), rest.ravel()).reshape(rest.shape)
+        np.testing.assert_allclose(value["rest"], alone, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "stable_target"])
 def test_closed_forms_act_coordinate_by_coordinate(name):
     drift = BUILDERS[name](1.7)
     position = {"a": jnp.asarray(0.3), "b": (jnp.array([[1.0], [-2.0]]),)}
-    value = drift(position)
+    value = compiled(drift, position)
     assert jax.tree.structure(value) == jax.tree.structure(position)
-    np.testing.assert_allclose(value["a"], drift(position["a"]), rtol=1e-14)
-    for row, x in enumerate((1.0, -2.0)):
-        np.testing.assert_allclose(value["b"][0][row, 0], drift(jnp.asarray(x)), rtol=1e-14)
+    alone = over(drift, jnp.array([0.3, 1.0, -2.0]))
+    np.testing.assert_allclose(value["a"], alone[0], rtol=1e-13)
+    np.testing.assert_allclose(value["b"][0][:, 0], alone[1:], rtol=1e-13)
 
 
 def correlated_normal():
@@ -577,7 +584,7 @@ def test_correlated_normal_through_its_conditionals(alpha, radius):
         std = precision[axis, axis] ** -0.5
         expected.append(scaled_normal_drift(position[axis], alpha, mean[axis] - pull, std))
     drift = drifts.quadrature(logdensity, alpha, radius=radius)
-    assert worst(drift(jnp.asarray(position)), np.array(expected)) <= 1e-8
+    assert worst(compiled(drift, jnp.asarray(position)), np.array(expected)) <= 1e-8
 
 
 @every_alpha
@@ -600,17 +607,18 @@ def test_correlated_normal_by_hand(alpha):
         by_hand.append(np.sum(mass * (forward - backward) / distance) * (alpha - 1) / kernel)
     drift = drifts.quadrature(logdensity, alpha, radius=radius, num_nodes=96)
     # scipy's nodes cancel near u = 0 without protection: they are good to 1e-9 at α = 1.9.
-    np.testing.assert_allclose(drift(position), by_hand, rtol=1e-7)
+    np.testing.assert_allclose(compiled(drift, position), by_hand, rtol=1e-7)
 
 
 @every_builder
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_dtype_is_kept(build, dtype):
+def test_dtype_and_shape_are_kept(build, dtype):
     drift = build(1.7)
     position = jnp.asarray(0.7, dtype=dtype)
-    size = drift.signed_log(position)
-    assert drift(position).dtype == size.sign.dtype == size.log_size.dtype == dtype
-    assert jax.jit(drift)(position).dtype == dtype
+    sign, log_size = drift.signed_log(position)
+    for leaf in (drift(position), sign, log_size, compiled(drift, position)):
+        assert leaf.dtype == dtype
+        assert jnp.shape(leaf) == ()
 
 
 @every_density_builder
@@ -619,7 +627,7 @@ def test_each_leaf_keeps_its_own_dtype(build):
         return normal(position["single"]).astype(jnp.float64) + normal(position["double"])
 
     position = {"single": jnp.asarray(0.5, jnp.float32), "double": jnp.asarray(0.5, jnp.float64)}
-    value = build(logdensity, 1.6)(position)
+    value = compiled(build(logdensity, 1.6), position)
     assert value["single"].dtype == jnp.float32
     assert value["double"].dtype == jnp.float64
 
@@ -658,26 +666,28 @@ def test_alpha_by_coordinate(build):
     def product(p):
         return normal(p["a"]) + jnp.sum(normal(p["b"]))
 
-    value = build(product, alphas)(position)
-    np.testing.assert_allclose(value["a"], build(normal, 1.3)(position["a"]), rtol=1e-10)
+    value = compiled(build(product, alphas), position)
+    alone = over(build(normal, 1.3), position["a"][None])[0]
+    np.testing.assert_allclose(value["a"], alone, rtol=1e-10)
     for index, alpha in enumerate((1.6, 2.0)):
-        alone = build(normal, alpha)(position["b"][index])
+        alone = over(build(normal, alpha), position["b"][index][None])[0]
         np.testing.assert_allclose(value["b"][index], alone, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "stable_target"])
 def test_alpha_by_coordinate_of_the_closed_forms(name):
     alphas, position = jnp.array([1.2, 1.6, 2.0]), jnp.array([0.5, -1.0, 2.0])
-    together = BUILDERS[name](alphas)(position)
-    alone = [BUILDERS[name](float(a))(x) for a, x in zip(alphas, position, strict=True)]
-    np.testing.assert_allclose(together, jnp.stack(alone), rtol=1e-13)
+    together = compiled(BUILDERS[name](alphas), position)
+    for axis, alpha in enumerate(alphas.tolist()):
+        alone = over(BUILDERS[name](alpha), position)[axis]
+        np.testing.assert_allclose(together[axis], alone, rtol=1e-13)
 
 
 def test_alpha_by_coordinate_of_the_mixture():
     alphas, position = jnp.array([1.3, 1.8]), jnp.array([0.5, -1.0])
-    together = drifts.gaussian_mixture(alphas, *plane_parameters())(position)
+    together = compiled(drifts.gaussian_mixture(alphas, *plane_parameters()), position)
     for axis, alpha in enumerate((1.3, 1.8)):
-        alone = drifts.gaussian_mixture(alpha, *plane_parameters())(position)[axis]
+        alone = compiled(drifts.gaussian_mixture(alpha, *plane_parameters()), position)[axis]
         np.testing.assert_allclose(together[axis], alone, rtol=1e-12)
 
 
@@ -691,28 +701,24 @@ def test_traced_alpha_under_vmap_is_the_loop(build):
 
 @every_builder
 def test_traced_alpha_in_the_signed_log(build):
-    evaluate = jax.jit(lambda a: build(a).signed_log(jnp.asarray(0.6)))
-    traced, fixed = evaluate(jnp.asarray(1.55)), build(1.55).signed_log(jnp.asarray(0.6))
-    assert traced.sign == fixed.sign
-    np.testing.assert_allclose(traced.log_size, fixed.log_size, atol=1e-9)
+    traced = compiled(lambda a: build(a).signed_log(jnp.asarray(0.6)), jnp.asarray(1.55))
+    fixed = over(build(1.55).signed_log, jnp.array([0.6]))
+    assert traced.sign == fixed.sign[0]
+    np.testing.assert_allclose(traced.log_size, fixed.log_size[0], atol=1e-9)
 
 
 # --- transformations ----------------------------------------------------------------------------
 
 
 @every_builder
-def test_jit_is_no_jit(build):
-    drift = build(1.6)
-    for x in (-3.0, 0.2, 4.0):
-        position = jnp.asarray(x)
-        np.testing.assert_allclose(jax.jit(drift)(position), drift(position), rtol=1e-12)
-
-
-@every_builder
-def test_vmap_is_the_loop(build):
+def test_jit_and_vmap_change_nothing(build):
     drift, positions = build(1.6), jnp.array([-3.0, 0.2, 4.0])
-    loop = jnp.stack([drift(x) for x in positions])
-    np.testing.assert_allclose(jax.vmap(drift)(positions), loop, rtol=1e-12)
+    # jax.jit refers to its function weakly and crashes the interpreter on one that forbids it.
+    assert weakref.ref(drift)() is drift
+    evaluate = jax.jit(drift)
+    loop = jnp.stack([evaluate(x) for x in positions])
+    np.testing.assert_allclose(over(drift, positions), loop, rtol=1e-12)
+    np.testing.assert_allclose(drift(positions[1]), loop[1], rtol=1e-12)
 
 
 @every_density_builder
@@ -723,7 +729,8 @@ def test_one_trace_serves_every_call(build):
         traces.append(None)
         return normal(x)
 
-    drift = jax.jit(build(counted, 1.6))
+    exact = build(counted, 1.6)
+    drift = jax.jit(lambda position: exact(position))
     drift(jnp.asarray(0.5))
     first = len(traces)
     for x in (0.7, -30.0, 2.0):
@@ -754,12 +761,12 @@ def count_evaluations(build, dimensions: int) -> int:
         jax.debug.callback(lambda _: seen.append(None), x)
         return jnp.sum(normal(x))
 
-    jax.block_until_ready(build(counted, 1.6)(0.1 + 0.2 * jnp.arange(dimensions)))
+    jax.block_until_ready(compiled(build(counted, 1.6), 0.1 + 0.2 * jnp.arange(dimensions)))
     jax.effects_barrier()
     return len(seen)
 
 
-@pytest.mark.parametrize("num_nodes", [16, 64])
+@pytest.mark.parametrize("num_nodes", [8, 16])
 def test_quadrature_states_its_cost(num_nodes):
     drift = drifts.quadrature(normal, 1.6, radius=12.0, num_nodes=num_nodes)
     cost = drift.evaluations
@@ -771,13 +778,13 @@ def test_quadrature_states_its_cost(num_nodes):
 
 @pytest.mark.parametrize("radius", [None, jnp.inf])
 def test_quadrature_states_the_cost_of_finding_its_nodes(radius):
-    cost = drifts.quadrature(normal, 1.6, radius=radius, num_nodes=32).evaluations
-    assert cost.density >= 64
-    build = functools.partial(drifts.quadrature, radius=radius, num_nodes=32)
+    cost = drifts.quadrature(normal, 1.6, radius=radius, num_nodes=12).evaluations
+    assert cost.density >= 24
+    build = functools.partial(drifts.quadrature, radius=radius, num_nodes=12)
     assert count_evaluations(build, 2) <= 2 * (cost.density + cost.gradient)
 
 
-@pytest.mark.parametrize("num_terms", [5, 170])
+@pytest.mark.parametrize("num_terms", [1, 12])
 def test_centered_difference_states_its_cost(num_terms):
     cost = drifts.centered_difference(normal, 1.6, spacing=0.06, num_terms=num_terms).evaluations
     assert cost.gradient == 2 * num_terms + 1

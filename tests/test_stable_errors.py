@@ -18,7 +18,7 @@ TIMES = jnp.array([0.0, 1.0, 2.0])
 # A remedy is an imperative, or the range to stay in.
 REMEDY = re.compile(
     r"\b(use|pass|choose|give|make|take|replace|set|try|sort|divide|drop|remove|clip|mask|map|start"
-    r"|build|create|write|wrap|check|convert|rescale|keep|between|in \(0, 2\]|in \[0\.5, 2\])\b",
+    r"|build|create|write|wrap|check|convert|rescale|keep|between)\b|must lie in [(\[]",
     re.IGNORECASE,
 )
 

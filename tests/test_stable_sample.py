@@ -50,8 +50,13 @@ def key_of(*labels):
 def draw(key, alpha, count, mode, dtype):
     """Draws with alpha known when the function is built, or only when it runs."""
     if mode == "fixed":
-        return stable.sample(key, alpha, (count,), dtype=jnp.dtype(dtype))
+        return fixed_draw(key, alpha, count, dtype)
     return traced_draw(key, jnp.asarray(alpha, dtype), count, dtype)
+
+
+@functools.partial(jax.jit, static_argnames=("alpha", "count", "dtype"))
+def fixed_draw(key, alpha, count, dtype):
+    return stable.sample(key, alpha, (count,), dtype=jnp.dtype(dtype))
 
 
 @functools.partial(jax.jit, static_argnames=("count", "dtype"))
@@ -143,8 +148,11 @@ TAIL_CASES = [(alpha, "fixed") for alpha in (1.05, 1.3, 1.5, 1.7, 1.9, 1.99)] + 
 ]
 
 
+quantile = jax.jit(stable.ppf)
+
+
 def two_sided_quantile(alpha, probability):
-    return -float(stable.ppf(probability / 2, alpha))
+    return -float(quantile(probability / 2, alpha))
 
 
 @functools.cache

@@ -51,10 +51,12 @@ def quadrature(
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
-        radius: how far from x to look, a number or a pytree like the position.  `inf` places the
-            nodes around `center`, and reaches to infinity: for heavy tails.  None finds the radius
-            at each position, as where φ has dropped below the precision of the floats, at the cost
-            of 50 more densities; it goes to infinity where that is nowhere near.
+        radius: how far from x to look: a number or a pytree like the position, or a function that
+            gives one for a position, such as `lambda x: 6 + abs(x)` for a target that lives on
+            [-6, 6].  `inf` places the nodes around `center`, and reaches to infinity: for heavy
+            tails.  None finds the radius at each position, as where φ has dropped below the
+            precision of the floats, at the cost of 50 more densities; it goes to infinity where
+            that is nowhere near.
         num_nodes: the density is evaluated twice for each.
         center, scale: roughly where the bulk of the target lies and how wide it is, a number or a
             pytree like the position; not used with a finite radius.
@@ -77,7 +79,7 @@ def quadrature(
     """
     check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
     count = check_count("num_nodes", num_nodes, "96 give eight digits on a double well.")
-    if radius is not None:
+    if radius is not None and not callable(radius):
         check_positive(
             "radius", radius, "Or None, to find it; or inf, for heavy tails.", infinity=True
         )
@@ -91,7 +93,7 @@ def quadrature(
         anchor = _needs_anchor(alpha, place.flat.dtype) if anchored is None else anchored
         exponent = alpha if _is_number(alpha) else place.spread("alpha", alpha, position)
         reach = _reach.Reach(
-            radius if radius is None else place.spread("radius", radius, position),
+            _radius_at(place, radius, position),
             place.spread("center", center, position),
             place.spread("scale", scale, position),
         )
@@ -119,6 +121,13 @@ def _integrate(
         signs = jnp.concatenate([jnp.sign(first)[:, None], signs], axis=-1)
         log_terms = jnp.concatenate([jnp.log(jnp.abs(first))[:, None], log_terms], axis=-1)
     return signed_log_sum(signs, log_terms)
+
+
+def _radius_at(place: Coordinates, radius: Any, position: Position) -> Any:
+    """The radius coordinate by coordinate; None where it is to be found."""
+    if radius is None:
+        return None
+    return place.spread("radius", radius(position) if callable(radius) else radius, position)
 
 
 def _is_number(alpha: Any) -> bool:

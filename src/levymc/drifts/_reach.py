@@ -45,7 +45,7 @@ def kernel_rule(
         return rules.within(jnp.where(is_finite, radius, 1.0))
 
     def to_infinity() -> KernelRule:
-        near = max(1, num_nodes // 3)
+        near = max(1, num_nodes // 4)
         far = max(1, num_nodes - near)
         rules = kernel_quadrature(alpha, near, far, anchored=anchored, dtype=dtype)
         return rules.to_infinity(distance, scale)

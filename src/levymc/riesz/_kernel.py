@@ -89,13 +89,16 @@ def kernel_quadrature(
         # ∫ v^{1-α} F = F(0)/(2-α) + ∫ v^{3-α} (F - F(0))/v², the latter by the rule of power 3.
         weights = (2 - exponent) / (4 - exponent) * rule.weights / rule.nodes**2
         at_zero = 1 - xp.sum(weights, axis=-1, keepdims=True)
-    angles, angle_weights = np.polynomial.legendre.leggauss(max(num_far, 1))
+    # ψ = τ^{3/2} thins out the powers of ψ, not whole ones, that heavy tails bring in at ψ = 0.
+    points, point_weights = np.polynomial.legendre.leggauss(max(num_far, 1))
+    angles = ((1 + points) / 2) ** 1.5
+    angle_weights = 1.5 * np.sqrt((1 + points) / 2) * point_weights / 2
     return KernelQuadrature(
         alpha=jnp.asarray(exponent, dtype),
         constant=jnp.asarray(kernel_constant(alpha), dtype)[..., None],
         near_nodes=jnp.asarray(rule.nodes, dtype),
         near_weights=jnp.asarray(weights, dtype),
         near_weight_at_zero=jnp.asarray(at_zero, dtype),
-        far_angles=jnp.asarray((1 + angles) / 2, dtype),
-        far_weights=jnp.asarray(angle_weights / 2, dtype),
+        far_angles=jnp.asarray(angles, dtype),
+        far_weights=jnp.asarray(angle_weights, dtype),
     )

@@ -15,8 +15,8 @@ import numpy as np
 
 from . import _formulas
 
-_TAIL = 0.25  # smaller probabilities are solved for in logarithms
-_LARGEST_LOG = {4: 88.0, 8: 709.0}  # of a float of so many bytes
+_TAIL = 0.15  # smaller probabilities are solved for in logarithms
+_OVERFLOW_LOG = {4: 89.0, 8: 710.0}  # whose exponential is infinite, by bytes of the float
 _MOST_STEPS = 80
 
 
@@ -37,7 +37,9 @@ def solve(p: Any, alpha: Any) -> Any:
 
     def step(carry: tuple[Any, _Search]) -> tuple[Any, _Search]:
         count, search = carry
-        return count + 1, _newton(jnp, search, tail, central, alpha)
+        # The barrier keeps XLA from computing the law once for each part of the search.
+        residual = jax.lax.optimization_barrier(_residual(jnp, search, tail, central, alpha))
+        return count + 1, _advance(jnp, search, tail, *residual)
 
     _, search = jax.lax.while_loop(unfinished, step, (0, start))
     return _finish(jnp, search.variable, p, tail)
@@ -50,7 +52,7 @@ def solve_on_host(p: np.ndarray, alpha: float) -> np.ndarray:
     for _ in range(_MOST_STEPS):
         if not np.any(_moves(np, search, tail)):
             break
-        search = _newton(np, search, tail, central, exponent)
+        search = _advance(np, search, tail, *_residual(np, search, tail, central, exponent))
     return _finish(np, search.variable, p, tail)
 
 
@@ -60,11 +62,11 @@ def _begin(xp: ModuleType, p: Any, alpha: Any) -> tuple[Any, Any, _Search]:
     tail = xp.minimum(p, 1 - p)
     central = abs(p - 0.5)
     density_at_zero = _formulas.pdf(xp, xp.zeros_like(p), alpha)
-    largest = _LARGEST_LOG[p.dtype.itemsize]
+    largest = _OVERFLOW_LOG[p.dtype.itemsize]
     in_tail = tail < _TAIL
-    near = central / density_at_zero
+    near = xp.maximum(central / density_at_zero, float(np.finfo(p.dtype).tiny))
     far = _tail_guess(xp, xp.maximum(tail, math.exp(-largest)), alpha)
-    start = xp.where(in_tail, far, near)
+    start = xp.where(in_tail, xp.minimum(far, largest), near)
     low = xp.where(in_tail, -8.0, 0.0).astype(p.dtype)
     high = xp.full_like(p, largest)
     return tail, central, _Search(start, low, high, xp.full_like(p, xp.inf))
@@ -79,33 +81,38 @@ def _tail_guess(xp: ModuleType, tail: Any, alpha: Any) -> Any:
     return xp.maximum(pareto, gaussian)
 
 
-def _newton(xp: ModuleType, search: _Search, tail: Any, central: Any, alpha: Any) -> _Search:
+def _residual(xp: ModuleType, search: _Search, tail: Any, central: Any, alpha: Any) -> Any:
+    """What is still missing, and Newton's slope."""
     in_tail = tail < _TAIL
     x = xp.where(in_tail, xp.exp(xp.where(in_tail, search.variable, 0.0)), search.variable)
     between, beyond = _formulas.central_and_tail(xp, x, alpha)
     error = xp.where(in_tail, xp.log(beyond) - xp.log(tail), central - between)
-    slope = xp.where(
-        in_tail, _formulas.log_slope(xp, x, alpha) / beyond, _formulas.pdf(xp, x, alpha)
-    )
+    slope = _formulas.log_slope(xp, x, alpha) / xp.where(in_tail, beyond, x)
+    return error, slope
+
+
+def _advance(xp: ModuleType, search: _Search, tail: Any, error: Any, slope: Any) -> _Search:
     low = xp.where(error > 0, search.variable, search.low)
     high = xp.where(error > 0, search.high, search.variable)
     proposal = search.variable + error / slope
     # A bracket's middle takes the place of a step that leaves it (or is 0/0 far out).
     inside = (proposal >= low) & (proposal <= high)
     variable = xp.where(inside, proposal, (low + high) / 2)
-    variable = xp.where(error == 0, search.variable, variable)
+    # What has converged rests: among rounding errors a bracket would close beside the root.
+    moves = _moves(xp, search, tail) & (error != 0)
+    variable = xp.where(moves, variable, search.variable)
     return _Search(variable, low, high, abs(variable - search.variable))
 
 
 def _moves(xp: ModuleType, search: _Search, tail: Any) -> Any:
     """Whether the last step still mattered: after a smaller one, Newton's error is its square."""
-    small = float(np.finfo(search.step.dtype).eps) ** 0.6
+    small = float(np.finfo(search.step.dtype).eps) ** 0.42
     return search.step > small * xp.where(tail < _TAIL, 1.0, search.variable)
 
 
 def _finish(xp: ModuleType, variable: Any, p: Any, tail: Any) -> Any:
     in_tail = tail < _TAIL
     size = xp.where(in_tail, xp.exp(xp.where(in_tail, variable, 0.0)), variable)
-    size = xp.where(tail == 0, xp.inf, size)
+    size = xp.where(tail == 0, xp.inf, xp.where(tail == 0.5, 0.0, size))
     quantile = xp.where(p < 0.5, -size, size)
     return xp.where((p >= 0) & (p <= 1), quantile, xp.nan)
