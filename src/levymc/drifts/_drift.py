@@ -61,8 +61,9 @@ def from_value(value: Callable[[Position], Position], evaluations: Evaluations) 
 
 
 def from_signed_log(signed_log: Callable[[Position], SignedLog], evaluations: Evaluations) -> Drift:
-    """A drift whose values may overflow."""
-    return Drift(lambda position: signed_log(position).value(), signed_log, evaluations)
+    """A drift whose values may overflow; compiled, as step by step it would be slow."""
+    compiled = jax.jit(signed_log)
+    return Drift(lambda position: compiled(position).value(), compiled, evaluations)
 
 
 def signed_log_sum(

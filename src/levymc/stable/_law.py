@@ -65,7 +65,7 @@ def sf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "
 def score(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """d/dx logpdf(x): -x/(2 scale²) at α = 2, and → -(1 + α)/x in the tails below."""
     x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _formulas.score(jnp, x / scale, alpha) / scale
+    return _score(x / scale, alpha) / scale
 
 
 def ppf(p: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
@@ -114,7 +114,7 @@ def _with_derivatives(value: Any, slope: Any) -> Any:
             tangent = tangent + jax.jvp(partial(value, x), (alpha,), (alpha_dot,))[1]
         return out, tangent
 
-    return function
+    return jax.jit(function)
 
 
 _logpdf = _with_derivatives(partial(_formulas.logpdf, jnp), partial(_formulas.score, jnp))
@@ -125,16 +125,22 @@ _pdf: Any = _with_derivatives(
 _sf = _with_derivatives(partial(_formulas.sf, jnp), lambda x, alpha: -_pdf(x, alpha))
 
 
+_score = jax.jit(partial(_formulas.score, jnp))
+
+
 @jax.custom_jvp
-def _ppf(p: Array, alpha: Array) -> Array:
+def _solved(p: Array, alpha: Array) -> Array:
     return _quantile.solve(p, alpha)
 
 
-@_ppf.defjvp
-def _ppf_rule(primals: Any, tangents: Any) -> Any:
+@_solved.defjvp
+def _solved_rule(primals: Any, tangents: Any) -> Any:
     """From F(x(p, α), α) = p: dx = (dp - ∂F/∂α dα) / f(x)."""
     p, alpha = primals
     p_dot, alpha_dot = tangents
-    x = _ppf(p, alpha)
+    x = _solved(p, alpha)
     _, moved = jax.jvp(lambda a: _sf(-x, a), (alpha,), (alpha_dot,))
     return x, (p_dot - moved) / _pdf(x, alpha)
+
+
+_ppf = jax.jit(_solved)

@@ -69,7 +69,9 @@ def _begin(xp: ModuleType, p: Any, alpha: Any) -> tuple[Any, Any, _Search]:
     start = xp.where(in_tail, xp.minimum(far, largest), near)
     low = xp.where(in_tail, -8.0, 0.0).astype(p.dtype)
     high = xp.full_like(p, largest)
-    return tail, central, _Search(start, low, high, xp.full_like(p, xp.inf))
+    # The median is known, and rests from the start.
+    step = xp.where(tail == 0.5, 0.0, xp.inf).astype(p.dtype)
+    return tail, central, _Search(start, low, high, step)
 
 
 def _tail_guess(xp: ModuleType, tail: Any, alpha: Any) -> Any:

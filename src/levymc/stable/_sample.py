@@ -1,6 +1,7 @@
 r"""Draws of the symmetric α-stable law."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -63,20 +64,28 @@ def sample(
 
 
 def standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """SαS(1), in float32 or float64."""
+    """SαS(1), in float32 or, for a float64 dtype, in float64."""
     wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     if not is_traced(alpha) and np.ndim(alpha) == 0:
         fixed = float(alpha)
         if fixed == 2.0:
             return math.sqrt(2.0) * jax.random.normal(key, shape, wide)
         if fixed >= 0.5 and wide == np.float32:
-            return _inverse_table.transform(random_words(key, shape, wide), fixed)
+            return _by_table(key, fixed, shape, wide)
+    return _by_transform(key, jnp.asarray(alpha, wide), shape)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _by_table(key: Array, alpha: float, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    return _inverse_table.transform(random_words(key, shape, dtype), alpha)
+
+
+@partial(jax.jit, static_argnums=2)
+def _by_transform(key: Array, alpha: Array, shape: tuple[int, ...]) -> Array:
     key_angle, key_exponential = jax.random.split(key)
-    return _chambers_mallows_stuck.transform(
-        random_words(key_angle, shape, wide),
-        random_words(key_exponential, shape, wide),
-        jnp.asarray(alpha, wide),
-    )
+    angle_words = random_words(key_angle, shape, alpha.dtype)
+    exponential_words = random_words(key_exponential, shape, alpha.dtype)
+    return _chambers_mallows_stuck.transform(angle_words, exponential_words, alpha)
 
 
 def check_dtype(dtype: Any) -> np.dtype:
