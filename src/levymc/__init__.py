@@ -1,9 +1,18 @@
 """Lévy-driven Markov chain Monte Carlo for JAX."""
 
-from importlib.metadata import version
+from levymc import algorithms as algorithms
+from levymc import drifts as drifts
+from levymc import integrators as integrators
+from levymc import riesz as riesz
+from levymc import schedules as schedules
+from levymc import stable as stable
+from levymc.algorithms import fla as fla
+from levymc.algorithms import flmc as flmc
+from levymc.algorithms import grad_estimator as grad_estimator
+from levymc.algorithms import levy_walk as levy_walk
+from levymc.algorithms import mafla as mafla
+from levymc.algorithms import sgfla as sgfla
+from levymc.algorithms import sgld as sgld
+from levymc.algorithms import ula as ula
 
-from . import drifts as drifts
-from . import riesz as riesz
-from . import stable as stable
-
-__version__ = version("levymc")
+__version__ = "0.1.0"

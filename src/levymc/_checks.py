@@ -18,9 +18,7 @@ def is_traced(value: Any) -> bool:
 
 def check_real(name: str, value: Any, remedy: str) -> None:
     """Refuse what is not a real number or array of them, and NaN and infinity among them."""
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.core.Tracer):
-            continue
+    for leaf in _known_leaves(value):
         array = _real_array(name, leaf, remedy)
         if not np.all(np.isfinite(array)):
             found = _first(array, ~np.isfinite(array))
@@ -32,9 +30,7 @@ def check_interval(
 ) -> None:
     """Refuse what lies outside (low, high], or [low, high] where `includes_low`."""
     bracket = "[" if includes_low else "("
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.core.Tracer):
-            continue
+    for leaf in _known_leaves(value):
         array = _real_array(name, leaf, remedy)
         above = array >= low if includes_low else array > low
         outside = ~(above & (array <= high))
@@ -47,9 +43,7 @@ def check_interval(
 
 def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:
     """Refuse what is not positive; and infinity, unless `infinity`."""
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, jax.core.Tracer):
-            continue
+    for leaf in _known_leaves(value):
         array = _real_array(name, leaf, remedy)
         wrong = ~((array > 0) & (infinity | np.isfinite(array)))
         if np.any(wrong):
@@ -125,6 +119,12 @@ def check_floating(name: str, tree: Any) -> None:
                 f"`{where}` must be of floating type, got {dtype}. "
                 "Convert it first, for instance with jnp.asarray(value, float)."
             )
+
+
+def _known_leaves(value: Any) -> list[Any]:
+    """Leaves that are not traced; None is one, so that it is refused rather than passed over."""
+    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)
+    return [leaf for leaf in leaves if not isinstance(leaf, jax.core.Tracer)]
 
 
 def _real_array(name: str, leaf: Any, remedy: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """What a drift is: values, and the same as signs and logarithms, which never overflow."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -34,7 +35,8 @@ class Evaluations(NamedTuple):
     gradient: int
 
 
-class Drift(NamedTuple):
+@dataclass(frozen=True, eq=False)  # not a NamedTuple: jax.jit(drift) must be able to refer to it
+class Drift:
     """A drift b: call it for b(position), a pytree like the position.
 
     The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`
@@ -47,6 +49,18 @@ class Drift(NamedTuple):
 
     def __call__(self, position: Position) -> Position:
         return self.value(position)
+
+
+def as_drift(drift: Any) -> Drift:
+    """A `Drift` as it is; a function that gives the values as one."""
+    if isinstance(drift, Drift):
+        return drift
+    if not callable(drift):
+        raise TypeError(
+            f"`drift` must be a Drift or a function of the position, got {drift!r}. "
+            "Make one with levymc.drifts.quadrature, for instance."
+        )
+    return from_value(drift, Evaluations(density=0, gradient=0))
 
 
 def from_value(value: Callable[[Position], Position], evaluations: Evaluations) -> Drift:

@@ -1,5 +1,6 @@
 r"""The drift b̂ of the fractional Langevin algorithm."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +13,7 @@ from levymc.riesz import leading_coefficient
 
 from ._coordinates import check_position, like
 from ._drift import ALPHA_REMEDY, Drift, Evaluations, LogDensity, Position, from_value
-from ._gradient import gradient, is_gaussian
+from ._gradient import is_gaussian
 
 
 def leading_term(logdensity_fn: LogDensity, alpha: Any) -> Drift:
@@ -43,12 +44,21 @@ def leading_term(logdensity_fn: LogDensity, alpha: Any) -> Drift:
     References: [simsekli2017], eq. (14).
     """
     check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+
+    def slope(position: Position) -> Position:
+        check_position(logdensity_fn, position)
+        return jax.grad(logdensity_fn)(position)
+
+    return scaled_gradient(slope, alpha)
+
+
+def scaled_gradient(gradient_fn: Callable[[Position], Position], alpha: Any) -> Drift:
+    """c_α times a gradient of log φ that is given, or estimated."""
     if is_gaussian(alpha):
-        return gradient(logdensity_fn)
+        return from_value(gradient_fn, Evaluations(density=0, gradient=1))
 
     def value(position: Position) -> Position:
-        check_position(logdensity_fn, position)
-        slopes = jax.grad(logdensity_fn)(position)
+        slopes = gradient_fn(position)
         weights = jax.tree.map(_c, like("alpha", alpha, position))
         return jax.tree.map(lambda c, slope: jnp.asarray(c, slope.dtype) * slope, weights, slopes)
 

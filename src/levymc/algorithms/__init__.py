@@ -1,0 +1,13 @@
+"""Samplers, in BlackJAX's shape: init(position) -> State, step(key, state) -> (State, Info)."""
+
+from ._base import Info as Info
+from ._base import SamplingAlgorithm as SamplingAlgorithm
+from ._base import State as State
+from ._fla import fla as fla
+from ._fla import ula as ula
+from ._flmc import flmc as flmc
+from ._grad_estimator import grad_estimator as grad_estimator
+from ._levy_walk import levy_walk as levy_walk
+from ._mafla import mafla as mafla
+from ._sgfla import sgfla as sgfla
+from ._sgfla import sgld as sgld

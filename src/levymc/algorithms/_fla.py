@@ -1,0 +1,90 @@
+r"""The fractional Langevin algorithm, and the unadjusted Langevin algorithm as its α = 2."""
+
+from typing import Any
+
+from jaxtyping import Array
+
+from levymc import drifts, integrators, schedules
+from levymc.drifts import LogDensity
+
+from ._base import Info, SamplingAlgorithm, State, init
+from ._noise import noise_of_kind
+from ._unadjusted import unadjusted_step
+
+
+def fla(
+    logdensity_fn: LogDensity,
+    step_size: Any,
+    alpha: Any,
+    *,
+    integrator: integrators.Integrator | None = None,
+    noise: str = "independent",
+) -> SamplingAlgorithm:
+    r"""Fractional Langevin algorithm: steps with the leading-term drift b̂.
+
+    .. math:: x' = x + η\, c_α ∇\log φ(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
+
+    (the drift's step tamed, unless another integrator is given).
+
+    Targets: not φ, for α < 2, however small the step: see `levymc.drifts.leading_term`.
+    Not valid when: the target is heavy-tailed, as the gradient cannot pull back a jump.
+
+    Args:
+        logdensity_fn: log φ up to a constant, of any pytree.
+        step_size: η > 0, or a schedule of the step n = 1, 2, …
+        alpha: in (1, 2], one number or a pytree like the position; may be traced.
+        integrator: `levymc.integrators.tamed()` if not given; `euler()` is the paper's.
+        noise: "independent", or "isotropic", which is outside the paper's theory.
+
+    Raises:
+        ValueError, TypeError: an argument outside its range.
+
+    Examples:
+        >>> import jax, levymc
+        >>> algorithm = levymc.fla(lambda x: -x * x / 2, 0.1, 1.7)
+        >>> state, info = algorithm.step(jax.random.key(0), algorithm.init(0.5))
+        >>> bool(info.is_divergent)
+        False
+
+    References: [simsekli2017], eq. (15).
+    """
+    drift = drifts.leading_term(logdensity_fn, alpha)
+    return from_drift(drift, step_size, alpha, integrator, noise)
+
+
+def ula(
+    logdensity_fn: LogDensity,
+    step_size: Any,
+    *,
+    integrator: integrators.Integrator | None = None,
+) -> SamplingAlgorithm:
+    r"""Unadjusted Langevin algorithm, FLA at α = 2 with Euler's step:
+
+    .. math:: x' = x + η ∇\log φ(x) + \sqrt{2η}\, ξ, \qquad ξ \sim N(0, 1) .
+
+    Targets: φ up to O(η).  Not valid when: η |∇² log φ| > 2 anywhere the chain may go.
+
+    Args, Raises: as for `fla`; the integrator is `euler()` if not given.
+
+    References: [simsekli2017], eq. (2).
+    """
+    drift = drifts.leading_term(logdensity_fn, 2.0)
+    return from_drift(drift, step_size, 2.0, integrator or integrators.euler(), "independent")
+
+
+def from_drift(
+    drift: drifts.Drift,
+    step_size: Any,
+    alpha: Any,
+    integrator: integrators.Integrator | None,
+    noise: str,
+) -> SamplingAlgorithm:
+    """The unadjusted algorithm of a drift."""
+    schedule = schedules.as_schedule(step_size)
+    advance = integrator or integrators.tamed()
+    jump = noise_of_kind(noise)
+
+    def step(key: Array, state: State) -> tuple[State, Info]:
+        return unadjusted_step(key, state, drift, alpha, schedule, advance, jump)
+
+    return SamplingAlgorithm(init, step)

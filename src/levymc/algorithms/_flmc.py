@@ -1,0 +1,51 @@
+r"""Fractional Langevin Monte Carlo, with the exact drift or any other."""
+
+from typing import Any
+
+from levymc import drifts, integrators
+from levymc.drifts import LogDensity
+
+from ._base import SamplingAlgorithm
+from ._fla import from_drift
+
+
+def flmc(
+    logdensity_fn: LogDensity,
+    step_size: Any,
+    alpha: Any,
+    *,
+    drift: Any = None,
+    integrator: integrators.Integrator | None = None,
+    noise: str = "independent",
+) -> SamplingAlgorithm:
+    r"""Fractional Langevin Monte Carlo:
+
+    .. math:: x' = x + η\, b(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
+
+    with the exact drift b, unless another is given; its step tamed, unless another integrator is.
+
+    Targets: φ as η → 0.  Not valid when: `euler()` is the integrator and φ has light tails.
+
+    Args:
+        logdensity_fn: log φ up to a constant, of any pytree.
+        step_size: η > 0, or a schedule of the step n = 1, 2, …
+        alpha: in (1, 2], one number or a pytree like the position; may be traced.
+        drift: a `levymc.drifts.Drift`, or a function that gives the drift's values;
+            `levymc.drifts.quadrature(logdensity_fn, alpha)` if not given.
+        integrator: `levymc.integrators.tamed()` if not given.
+        noise: "independent", or "isotropic", which is outside the paper's theory.
+
+    Raises:
+        ValueError, TypeError: an argument outside its range.
+
+    Examples:
+        >>> import jax, levymc
+        >>> algorithm = levymc.flmc(lambda x: -x * x / 2, 0.01, 1.7)
+        >>> state, info = algorithm.step(jax.random.key(0), algorithm.init(0.5))
+        >>> int(state.step)
+        1
+
+    References: [simsekli2017], eqs. (6) and (11).
+    """
+    used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
+    return from_drift(used, step_size, alpha, integrator, noise)
