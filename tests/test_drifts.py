@@ -466,7 +466,7 @@ def test_limit_at_alpha_two_on_the_double_well(radius):
     traced = departures(build, positions)
     rate = traced[3] / GAPS[3]
     gradient = over(build(2.0), positions)
-    for gap, row in zip(GAPS[2:], traced[2:], strict=True):
+    for gap, row in zip(GAPS[2::2], traced[2::2], strict=True):
         fixed = np.abs(over(build(2.0 - gap), positions) - gradient)
         for departure in (row, fixed):
             assert np.all(np.abs(departure - rate * gap) <= 0.02 * rate * gap + 1e-9), gap
@@ -505,18 +505,24 @@ def test_signed_log_is_finite_where_the_value_overflows(build, alpha):
 
 
 @pytest.mark.parametrize(("num_nodes", "bar"), [(96, 0.02), (320, 1e-8)])
-@every_alpha
-def test_own_radius_reaches_the_wells_from_afar(alpha, num_nodes, bar):
+def test_own_radius_reaches_the_wells_from_afar(num_nodes, bar):
     """At x = ±40 the drift is e^{250 000}; its logarithm is known to the rounding of U.
 
     Seen from there the wells, 0.3 wide, lie between nodes 0.7 apart if there are 96 of them, and b
     is good to two digits; with 320 the quadrature resolves them.
     """
-    positions, sign, log_size = log_reference("double_well_far", alpha)
-    drift = drifts.quadrature(double_well, alpha, num_nodes=num_nodes)
-    computed = compiled(jax.vmap(drift.signed_log), jnp.asarray(positions))
-    np.testing.assert_array_equal(computed.sign, sign)
-    np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-13, atol=bar)
+    positions = jnp.asarray(log_reference("double_well_far", 1.5)[0])
+
+    def sizes(alpha):
+        return jax.vmap(drifts.quadrature(double_well, alpha, num_nodes=num_nodes).signed_log)(
+            positions
+        )
+
+    computed = compiled(lambda alphas: jax.lax.map(sizes, alphas), jnp.array(ALPHAS))
+    for row, alpha in enumerate(ALPHAS):
+        _, sign, log_size = log_reference("double_well_far", alpha)
+        np.testing.assert_array_equal(computed.sign[row], sign)
+        np.testing.assert_allclose(computed.log_size[row], log_size, rtol=1e-13, atol=bar)
 
 
 def test_signed_log_has_the_structure_of_the_position():
@@ -689,7 +695,7 @@ def test_alpha_by_coordinate_of_the_mixture():
 
 @every_builder
 def test_traced_alpha_under_vmap_is_the_loop(build):
-    alphas, positions = jnp.array([1.05, 1.5, 1.999, 2.0]), jnp.array([-2.0, 0.3, 3.0])
+    alphas, positions = jnp.array([1.05, 1.6, 2.0]), jnp.array([-2.0, 0.3, 3.0])
     batched = jax.jit(jax.vmap(lambda a: jax.vmap(build(a))(positions)))(alphas)
     for alpha, row in zip(alphas.tolist(), batched, strict=True):
         np.testing.assert_allclose(row, over(build(alpha), positions), rtol=1e-9)

@@ -209,7 +209,7 @@ def test_a_logdensity_that_returns_one_element(build):
 @every_density_builder
 def test_a_logdensity_that_is_no_function(build):
     # The words are JAX's own, or the type checker's.
-    with pytest.raises(TypeError, match="callable|logdensity_fn"):
+    with pytest.raises(TypeError, match=r"callable|logdensity_fn"):
         build(3.0)(jnp.asarray(0.1))
 
 

@@ -14,5 +14,8 @@ from levymc.algorithms import mafla as mafla
 from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
 from levymc.algorithms import ula as ula
+from levymc.run import Result as Result
+from levymc.run import batches as batches
+from levymc.run import sample as sample
 
 __version__ = "0.1.0"

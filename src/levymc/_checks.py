@@ -76,6 +76,17 @@ def check_shape(name: str, value: Any) -> tuple[int, ...]:
     return shape
 
 
+def check_broadcast(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a value whose shape does not broadcast against `shape`."""
+    try:
+        jnp.broadcast_shapes(jnp.shape(value), shape)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` must broadcast against the shape {shape}, got shape {jnp.shape(value)}. "
+            "Give one number, or one for each entry."
+        ) from None
+
+
 def check_key(key: Any) -> jax.Array:
     """Return `key` as one typed JAX key; raw uint32 keys are wrapped."""
     remedy = "Make one with jax.random.key(seed)."
@@ -84,12 +95,13 @@ def check_key(key: Any) -> jax.Array:
             f"`key` must be a JAX random key, got {type(key).__name__} {key!r}. {remedy}"
         )
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        if key.dtype != np.uint32 or key.ndim != 1:
-            raise TypeError(
-                f"`key` must be a JAX random key, got an array of {key.dtype} "
-                f"with shape {key.shape}. {remedy}"
-            )
-        key = jax.random.wrap_key_data(jnp.asarray(key))
+        found = f"an array of {key.dtype} with shape {key.shape}"
+        if key.dtype != np.uint32:
+            raise TypeError(f"`key` must be a JAX random key, got {found}. {remedy}")
+        try:
+            key = jax.random.wrap_key_data(jnp.asarray(key))
+        except (TypeError, ValueError):
+            raise ValueError(f"`key` must be a JAX random key, got {found}. {remedy}") from None
     if key.ndim != 0:
         raise ValueError(
             f"`key` must be a single key, got an array of keys with shape {key.shape}. "

@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from levymc._checks import check_floating, check_scalar_output, is_traced
+from levymc._checks import check_broadcast, check_floating, check_scalar_output, is_traced
 
 from ._drift import LogDensity, Position, SignedLog
 
@@ -72,6 +72,9 @@ def like(name: str, parameter: Any, position: Position) -> Position:
             f"{jax.tree.structure(parameter)} for {jax.tree.structure(position)}."
         ) from None
     xp: ModuleType = jnp if is_traced(parameter) else np
-    return jax.tree.map(
-        lambda part, leaf: xp.broadcast_to(xp.asarray(part), jnp.shape(leaf)), spread, position
-    )
+
+    def fit(part: Any, leaf: Any) -> Any:
+        check_broadcast(name, part, jnp.shape(leaf))
+        return xp.broadcast_to(xp.asarray(part), jnp.shape(leaf))
+
+    return jax.tree.map(fit, spread, position)

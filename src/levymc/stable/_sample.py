@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from levymc._checks import check_interval, check_key, check_positive, check_shape, is_traced
+from levymc._checks import (
+    check_broadcast,
+    check_interval,
+    check_key,
+    check_positive,
+    check_shape,
+    is_traced,
+)
 
 from . import _chambers_mallows_stuck, _inverse_table
 from ._words import random_words
@@ -58,6 +65,8 @@ def sample(
     check_positive("scale", scale, _SCALE_REMEDY)
     out_dtype = check_dtype(dtype)
     sizes = check_shape("shape", shape)
+    for name, value in (("alpha", alpha), ("scale", scale)):
+        check_broadcast(name, value, sizes)
     full_shape = jnp.broadcast_shapes(sizes, jnp.shape(alpha), jnp.shape(scale))
     draws = standard(key, alpha, full_shape, out_dtype)
     return (draws * jnp.asarray(scale, draws.dtype)).astype(out_dtype)

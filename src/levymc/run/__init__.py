@@ -1,0 +1,6 @@
+"""Many chains in one compiled program, and what they leave behind."""
+
+from ._batches import Batches as Batches
+from ._batches import batches as batches
+from ._result import Result as Result
+from ._sample import sample as sample

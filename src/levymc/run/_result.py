@@ -1,0 +1,108 @@
+r"""What a run leaves: draws, weights, and what to know of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from levymc.algorithms import Info
+
+from ._program import Draws
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Draws of a run; every array has the axes (chain, draw, …).
+
+    positions: pytree of draws.
+    weights: the step sizes η_n, the weights of the paper's estimator; ones for other algorithms.
+    info: the algorithm's diagnostics, draw by draw.
+    is_interrupted: the run was stopped before its end.
+    """
+
+    positions: Any
+    weights: np.ndarray
+    info: Any
+    is_interrupted: bool = False
+
+    @property
+    def num_chains(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def num_draws(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def num_divergent(self) -> int:
+        """Draws with a step that would have left the finite numbers."""
+        return int(np.sum(self.info.is_divergent)) if isinstance(self.info, Info) else 0
+
+    def expectation(self, g: Callable[[Any], Any]) -> Any:
+        r"""The weighted estimator of E g(X), a value for each chain:
+
+        .. math:: ν_N(g) = \sum_n η_n g(X_n) \Big/ \sum_n η_n .
+
+        References: [simsekli2017], section 3.1.
+        """
+        values = jax.jit(jax.vmap(jax.vmap(g)))(self.positions)
+        share = self.weights / self.weights.sum(axis=1, keepdims=True)
+        return jax.tree.map(
+            lambda leaf: np.einsum("cd,cd...->c...", share, np.asarray(leaf, share.dtype)), values
+        )
+
+    def mean(self) -> Any:
+        """The weighted mean of the positions, for each chain."""
+        return self.expectation(lambda position: position)
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData, or a DataTree from version 1 on.
+
+        The weights and the info are in `sample_stats`.
+        """
+        import arviz
+
+        stats: dict[str, Any] = {"weight": self.weights}
+        if isinstance(self.info, Info):
+            stats |= {
+                "diverging": self.info.is_divergent,
+                "acceptance_rate": self.info.acceptance_rate,
+                "largest_jump": self.info.largest_jump,
+                "taming": self.info.taming,
+            }
+        groups: dict[str, Any] = {"posterior": _by_name(self.positions), "sample_stats": stats}
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups)
+        return arviz.from_dict(**groups)
+
+    def __repr__(self) -> str:
+        shapes = {name: leaf.shape[2:] for name, leaf in _by_name(self.positions).items()}
+        text = f"Result({self.num_chains} chains × {self.num_draws} draws of {shapes}"
+        if self.num_divergent:
+            text += f", {self.num_divergent} divergent"
+        return text + (", interrupted)" if self.is_interrupted else ")")
+
+
+def from_chunks(chunks: list[Draws], num_draws: int, *, is_interrupted: bool) -> Result:
+    """Put chunks with axes (draw, chain, …) together, without those beyond the last draw."""
+    if not chunks:
+        raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
+    whole = jax.tree.map(
+        lambda *parts: np.moveaxis(np.concatenate(parts)[:num_draws], 0, 1), *chunks
+    )
+    first = jax.tree.leaves(whole.positions)[0]
+    has_steps = isinstance(whole.info, Info)
+    weights: Any = whole.info.step_size if has_steps else np.ones(first.shape[:2], first.dtype)
+    return Result(whole.positions, weights, whole.info, is_interrupted)
+
+
+def _by_name(positions: Any) -> dict[str, Any]:
+    """Leaves by name: a dictionary's keys; x for a position that is one array."""
+    leaves = jax.tree_util.tree_leaves_with_path(positions)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator=".") or "x": jnp.asarray(leaf)
+        for path, leaf in leaves
+    }
