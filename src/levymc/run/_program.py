@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc.algorithms import Info, SamplingAlgorithm
+from levymc.algorithms import Info
 
 from ._batches import draw_batch
 
@@ -44,9 +44,7 @@ def chain_keys(key: Array, num_chains: int) -> Array:
 
 
 @lru_cache(maxsize=32)  # so that a second run of the same algorithm compiles nothing
-def compile_program(
-    algorithm: SamplingAlgorithm, batch_size: int | None, thin: int, chunk: int
-) -> Program:
+def compile_program(algorithm: Any, batch_size: int | None, thin: int, chunk: int) -> Program:
     def step(states: Any, keys: Array, data: Any, number: Array) -> tuple[Any, Any]:
         one = partial(_one, algorithm, batch_size, data, number)
         return jax.vmap(one)(keys, states)
@@ -76,7 +74,7 @@ def compile_program(
 
 
 def _one(
-    algorithm: SamplingAlgorithm,
+    algorithm: Any,
     batch_size: int | None,
     data: Any,
     number: Array,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc._checks import check_count, check_floating, check_key
-from levymc.algorithms import Info, SamplingAlgorithm
+from levymc.algorithms import Info
 
 from ._batches import Batches
 from ._program import Draws, Program, chain_keys, compile_program
@@ -21,7 +21,7 @@ FEWEST_CHUNKS = 20  # so that the progress bar moves, and Ctrl-C loses little
 
 
 def sample(
-    algorithm: SamplingAlgorithm,
+    algorithm: Any,
     key: Any,
     initial_positions: Any,
     num_steps: Any,
