@@ -480,7 +480,7 @@ def test_signed_log_is_the_value(build):
 
 
 @every_density_builder
-@every_alpha
+@pytest.mark.parametrize("alpha", [1.2, 1.9])
 def test_signed_log_is_finite_where_the_value_overflows(build, alpha):
     drift, positions = build(double_well, alpha), np.array([-40.0, 40.0])
     size = over(drift.signed_log, positions)
@@ -624,7 +624,7 @@ FLOAT32_BARS = {"normal": 2e-5, "double_well": 2e-4}
 
 @pytest.mark.parametrize("radius", [13.0, None])
 @pytest.mark.parametrize("target", ["normal", "double_well"])
-@every_alpha
+@pytest.mark.parametrize("alpha", [1.2, 1.9])
 def test_float32_accuracy(alpha, target, radius):
     """Relative to |b|, 0.2 away from the roots: nearer, the rounding of x in float32 tells.
 
