@@ -7,7 +7,7 @@ import pytest
 
 import levymc
 from levymc import integrators, schedules
-from levymc.run import _sample
+from levymc.run import _execute, _sample
 
 
 def normal(position):
@@ -66,16 +66,14 @@ def test_divergences_are_kept_back_counted_and_told():
 
 
 def test_an_interrupted_run_returns_what_there_is(monkeypatch):
-    calls = []
-    count = _sample._count_divergences
+    append = _execute.Memory.append
 
-    def interrupt(draws):
-        calls.append(draws)
-        if len(calls) == 3:
+    def interrupt(self, chunk, draws, states):
+        if chunk == 3:
             raise KeyboardInterrupt
-        return count(draws)
+        append(self, chunk, draws, states)
 
-    monkeypatch.setattr(_sample, "_count_divergences", interrupt)
+    monkeypatch.setattr(_execute.Memory, "append", interrupt)
     result = run()
     assert result.is_interrupted
     np.testing.assert_array_equal(result.positions.shape, (4, 9, 2))

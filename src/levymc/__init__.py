@@ -16,6 +16,8 @@ from levymc.algorithms import sgld as sgld
 from levymc.algorithms import ula as ula
 from levymc.run import Result as Result
 from levymc.run import batches as batches
+from levymc.run import load as load
+from levymc.run import resume as resume
 from levymc.run import sample as sample
 
 __version__ = "0.1.0"

@@ -3,4 +3,6 @@
 from ._batches import Batches as Batches
 from ._batches import batches as batches
 from ._result import Result as Result
+from ._resume import load as load
+from ._resume import resume as resume
 from ._sample import sample as sample

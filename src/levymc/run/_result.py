@@ -86,17 +86,14 @@ class Result:
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 
-def from_chunks(chunks: list[Draws], num_draws: int, *, is_interrupted: bool) -> Result:
-    """Put chunks with axes (draw, chain, …) together, without those beyond the last draw."""
-    if not chunks:
+def from_leaves(leaves: list[np.ndarray], structure: Draws, *, is_interrupted: bool) -> Result:
+    """The result of leaves with axes (chain, draw, …); `structure` holds their numbers."""
+    if not leaves:
         raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
-    whole = jax.tree.map(
-        lambda *parts: np.moveaxis(np.concatenate(parts)[:num_draws], 0, 1), *chunks
-    )
-    first = jax.tree.leaves(whole.positions)[0]
-    has_steps = isinstance(whole.info, Info)
-    weights: Any = whole.info.step_size if has_steps else np.ones(first.shape[:2], first.dtype)
-    return Result(whole.positions, weights, whole.info, is_interrupted)
+    positions, info = jax.tree.map(lambda place: leaves[place], tuple(structure))
+    has_steps = isinstance(info, Info)
+    weights: Any = info.step_size if has_steps else np.ones(leaves[0].shape[:2], leaves[0].dtype)
+    return Result(positions, weights, info, is_interrupted)
 
 
 def _by_name(positions: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc._checks import check_count, check_floating, check_key
-from levymc.algorithms import Info
 
 from ._batches import Batches
-from ._program import Draws, Program, chain_keys, compile_program
-from ._progress import progress_bar
-from ._result import Result, from_chunks
+from ._execute import Inputs, Memory, any_divergences, execute
+from ._plan import Plan
+from ._program import Draws, chain_keys, compile_init, compile_program, draw_structure
+from ._result import Result, from_leaves
+from ._structure import numbered
 
 CHUNK_BYTES = 64 * 2**20
 FEWEST_CHUNKS = 20  # so that the progress bar moves, and Ctrl-C loses little
@@ -30,12 +32,13 @@ def sample(
     burn_in: int = 0,
     minibatches: Batches | None = None,
     progress: bool = True,
+    store: str | Path | None = None,
 ) -> Result:
     r"""Run chains of an algorithm, one from each of the initial positions.
 
     A chain's random numbers depend on `key` and on the chain's index only.  The draws are the same
-    bit for bit however the run is cut into chunks, and to rounding whatever runs beside them.
-    Ctrl-C returns what there is.
+    bit for bit however the run is cut into chunks, stored, interrupted and resumed, and to rounding
+    whatever runs beside them.  Ctrl-C returns what there is.
 
     Args:
         algorithm: one of levymc's or of BlackJAX's.
@@ -46,6 +49,8 @@ def sample(
         burn_in: steps made before, and not kept.
         minibatches: `levymc.batches(data, size)`, for algorithms whose step takes one.
         progress: show a bar, in a terminal.
+        store: a folder that does not exist yet, for draws, state and program as the run proceeds;
+            `levymc.resume(store)` goes on from it, also after the process was killed.
 
     Returns:
         A `Result` with num_steps // thin draws of each chain.
@@ -68,36 +73,53 @@ def sample(
         raise ValueError(
             f"`thin` must be at most `num_steps` = {steps}, got {every}. Nothing would be kept."
         )
-    num_chains = _count_chains(initial_positions)
-    keys = chain_keys(check_key(key), num_chains)
+    num_chains, typed_key = _count_chains(initial_positions), check_key(key)
     data, batch_size = (None, None) if minibatches is None else minibatches
-    single = compile_program(algorithm, batch_size, 1, 1)
-    states = _start(single, initial_positions)
-    num_draws = steps // every
-    chunk = _chunk_size(single, states, keys, data, num_draws)
-    program = compile_program(algorithm, batch_size, every, chunk)
-    chunks: list[Draws] = []
-    is_interrupted = False
-    with progress_bar(progress, unkept + num_draws * every, num_chains) as report:
-        try:
-            if unkept:
-                states = program.advance(states, keys, data, jnp.int32(0), jnp.int32(unkept))
-                report(jax.block_until_ready(states) and unkept, 0)
-            for first in range(0, num_draws, chunk):
-                number = jnp.int32(unkept + first * every)
-                states, draws = program.draw(states, keys, data, number)
-                chunks.append(jax.tree.map(np.asarray, draws))
-                report(chunk * every, _count_divergences(chunks[-1]))
-        except KeyboardInterrupt:
-            is_interrupted = True
-    result = from_chunks(chunks, num_draws, is_interrupted=is_interrupted)
-    _warn_of_divergences(result)
+    states = _start(algorithm, initial_positions)
+    structure = draw_structure(algorithm, states, batch_size, data)
+    chunk = _chunk_size(structure, steps // every)
+    plan = Plan(num_chains, steps // every, chunk, every, unkept)
+    leaves, state_structure = jax.tree.flatten(states)
+    data_leaves, data_structure = jax.tree.flatten(data)
+    kind = str(jax.random.key_impl(typed_key))
+    program = compile_program(
+        algorithm, state_structure, data_structure, batch_size, every, chunk, kind
+    )
+    inputs = Inputs(chain_keys(typed_key, num_chains), data_leaves)
+    if store is not None:
+        from ._store import create, run_store
+
+        opened = create(Path(store), plan, program, inputs, leaves, structure)
+        return finish(run_store(opened, progress=progress))
+    memory, where = Memory(), numbered(structure)
+    is_interrupted = execute(
+        plan,
+        program,
+        inputs,
+        leaves,
+        memory,
+        progress=progress,
+        count_divergences=any_divergences(where),
+    )
+    return finish(from_leaves(memory.joined(), where, is_interrupted=is_interrupted))
+
+
+def finish(result: Result) -> Result:
+    """Tell of divergences, with advice."""
+    if result.num_divergent:
+        warnings.warn(
+            f"{result.num_divergent} of {result.num_draws * result.num_chains} draws had a step "
+            "that would have left the finite numbers and was not made: the chain stayed where it "
+            "was, so that the draws are biased. Take a smaller step size, or "
+            "levymc.integrators.tamed() or split() in the place of euler().",
+            stacklevel=3,
+        )
     return result
 
 
-def _start(program: Program, positions: Any) -> Any:
+def _start(algorithm: Any, positions: Any) -> Any:
     """The states of all chains; refuse starts at which something is not finite."""
-    states = program.init(jax.tree.map(jnp.asarray, positions))
+    states = compile_init(algorithm)(jax.tree.map(jnp.asarray, positions))
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
         if jnp.issubdtype(leaf.dtype, jnp.floating) and not bool(jnp.all(jnp.isfinite(leaf))):
             wrong = ~np.isfinite(np.asarray(leaf)).reshape(leaf.shape[0], -1).all(axis=1)
@@ -121,24 +143,9 @@ def _count_chains(positions: Any) -> int:
     return counts.pop()
 
 
-def _chunk_size(program: Program, states: Any, keys: Any, data: Any, num_draws: int) -> int:
+def _chunk_size(one_draw: Draws, num_draws: int) -> int:
     """Draws a chunk: few enough for memory and for the bar, in chunks of nearly one size."""
-    _, draws = jax.eval_shape(program.draw, states, keys, data, jnp.int32(0))
-    size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(draws))
+    leaves = jax.tree.leaves(one_draw)
+    size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
     most = max(1, min(CHUNK_BYTES // max(size, 1), math.ceil(num_draws / FEWEST_CHUNKS)))
     return math.ceil(num_draws / math.ceil(num_draws / most))
-
-
-def _count_divergences(draws: Draws) -> int:
-    return int(np.sum(draws.info.is_divergent)) if isinstance(draws.info, Info) else 0
-
-
-def _warn_of_divergences(result: Result) -> None:
-    if result.num_divergent:
-        warnings.warn(
-            f"{result.num_divergent} of {result.num_draws * result.num_chains} draws had a step "
-            "that would have left the finite numbers and was not made: the chain stayed where it "
-            "was, so that the draws are biased. Take a smaller step size, or "
-            "levymc.integrators.tamed() or split() in the place of euler().",
-            stacklevel=3,
-        )

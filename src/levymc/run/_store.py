@@ -1,0 +1,245 @@
+"""A run on disk, which a killed process leaves whole.
+
+::
+
+    run.json           the plan, the structure of the draws, versions, checksums of what follows
+    *.bin, *.npy       the exported program, keys and data: all that the run needs, and no pickle
+    draws.zarr/        an array for each leaf, with axes (chain, draw, …); a file for each chunk
+    state-N.npz        the chains' exact states after N chunks
+    progress.json      the chunks that count, with their checksums; replaced atomically, last
+
+A chunk counts once progress.json says so.  What a killed process left of the next is written over.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import zarr
+from jax import export
+
+from ._execute import Inputs, any_divergences, execute
+from ._files import atomic_bytes, digest, flush, lock
+from ._plan import Plan
+from ._program import Draws, Leaves, Program
+from ._result import Result, from_leaves
+from ._structure import draws_from_json, draws_to_json, numbered
+
+FORMAT = 1
+
+
+class StoreError(ValueError):
+    """A store that is not one, or is damaged."""
+
+
+class Store(NamedTuple):
+    """An open store."""
+
+    path: Path
+    plan: Plan
+    structure: Draws  # with the leaves' numbers
+    header: dict[str, Any]
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        return json.loads((self.path / "progress.json").read_text())
+
+    @property
+    def num_done(self) -> int:
+        """Chunks that count."""
+        return len(self.progress["chunks"])
+
+    def array(self, leaf: int, mode: Any = "r") -> Any:
+        folder = str(self.path / "draws.zarr" / str(leaf))
+        # Every chunk has its file, and its checksum, also where it is all zeros.
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            return zarr.open_array(folder, mode=mode)
+
+    def chunk_files(self, chunk: int) -> list[Path]:
+        """The files of a chunk of draws, one for each leaf."""
+        names = []
+        for leaf, shape in enumerate(self.header["shapes"]):
+            place = "/".join(["0", str(chunk), *["0"] * (len(shape) - 2)])
+            names.append(self.path / "draws.zarr" / str(leaf) / "c" / place)
+        return names
+
+
+def create(
+    path: Path, plan: Plan, program: Program, inputs: Inputs, states: Leaves, structure: Draws
+) -> Store:
+    """Write all that the run needs into a new folder, which appears whole or not at all."""
+    if path.exists():
+        raise StoreError(
+            f"`store` must be a new folder, got {path}, which exists. "
+            "Go on with levymc.resume(store), or name another."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    building = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    building.mkdir()
+    first = jnp.int32(0)
+    exported = {
+        "draw.bin": export.export(program.draw)(states, *inputs, first),
+        "advance.bin": export.export(program.advance)(states, *inputs, first, first),
+    }
+    for name, function in exported.items():
+        atomic_bytes(building / name, bytes(function.serialize()))
+    np.save(building / "keys.npy", np.asarray(inputs.keys))
+    for place, leaf in enumerate(inputs.data):
+        np.save(building / f"data-{place}.npy", np.asarray(leaf))
+    _save_state(building / "state-0.npz", states)
+    shapes = _create_arrays(building, plan, structure)
+    sealed = sorted(f.name for f in building.iterdir() if f.suffix in (".bin", ".npy", ".npz"))
+    header = {
+        "format": FORMAT,
+        "jax": jax.__version__,
+        "plan": plan._asdict(),
+        "structure": draws_to_json(numbered(structure)),
+        "shapes": shapes,
+        "num_data": len(inputs.data),
+        "digests": {name: digest([building / name]) for name in sealed},
+    }
+    atomic_bytes(building / "run.json", json.dumps(header, indent=1).encode())
+    atomic_bytes(building / "progress.json", json.dumps({"chunks": []}).encode())
+    building.rename(path)
+    return open_store(path)
+
+
+def open_store(path: Path) -> Store:
+    """Open a store, having checked everything in it that counts."""
+    try:
+        header = json.loads((path / "run.json").read_text())
+        chunks = json.loads((path / "progress.json").read_text())["chunks"]
+        plan, structure = Plan(**header["plan"]), draws_from_json(header["structure"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} is not a store of levymc, or a damaged one: {error}") from error
+    if header["format"] != FORMAT:
+        raise StoreError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
+    store = Store(path, plan, structure, header)
+    for name, expected in header["digests"].items():
+        if not name.startswith("state-"):
+            _check(store, [path / name], expected, name)
+    for number, chunk in enumerate(chunks):
+        _check(store, store.chunk_files(number), chunk["draws"], f"chunk {number} of the draws")
+    name = f"state-{len(chunks)}.npz"
+    expected = chunks[-1]["state"] if chunks else header["digests"][name]
+    _check(store, [path / name], expected, name)
+    return store
+
+
+def run_store(store: Store, *, progress: bool) -> Result:
+    """Make the chunks that are missing, and read the draws."""
+    with lock(store.path / "lock"):
+        begin = store.num_done
+        is_interrupted = execute(
+            store.plan,
+            _load_program(store),
+            _load_inputs(store),
+            _load_state(store.path / f"state-{begin}.npz"),
+            _Sink(store),
+            begin=begin,
+            progress=progress,
+            count_divergences=any_divergences(store.structure),
+        )
+    return read(store, is_interrupted=is_interrupted)
+
+
+def read(store: Store, *, is_interrupted: bool = False) -> Result:
+    """The draws that count."""
+    done = min(store.num_done * store.plan.chunk, store.plan.num_draws)
+    leaves = [store.array(leaf)[:, :done] for leaf in range(len(store.header["shapes"]))]
+    return from_leaves(leaves if done else [], store.structure, is_interrupted=is_interrupted)
+
+
+class _Sink:
+    """Writes chunks; each counts once progress.json has been replaced."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.arrays = [store.array(leaf, "r+") for leaf in range(len(store.header["shapes"]))]
+        self.chunks = store.progress["chunks"]
+
+    def append(self, chunk: int, draws: list[np.ndarray], states: Leaves) -> None:
+        store, begin = self.store, chunk * self.store.plan.chunk
+        with _telling_where_it_stopped(store, begin):
+            for array, leaf in zip(self.arrays, draws, strict=True):
+                array[:, begin : begin + len(leaf)] = np.moveaxis(leaf, 0, 1)
+            flush(store.chunk_files(chunk))
+            state_file = store.path / f"state-{chunk + 1}.npz"
+            _save_state(state_file, states)
+            entry = {"draws": digest(store.chunk_files(chunk)), "state": digest([state_file])}
+            self.chunks.append(entry)
+            atomic_bytes(store.path / "progress.json", json.dumps({"chunks": self.chunks}).encode())
+        if chunk > 0:
+            (store.path / f"state-{chunk}.npz").unlink(missing_ok=True)
+
+
+@contextmanager
+def _telling_where_it_stopped(store: Store, num_draws: int) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{error.strerror}: the run stopped after {num_draws} draws, which are safe in "
+            f"{store.path}. Make room, then go on with levymc.resume.",
+        ) from error
+
+
+def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]]:
+    shapes = []
+    for number, leaf in enumerate(jax.tree.leaves(structure)):
+        shape = (plan.num_chains, plan.num_draws, *leaf.shape[1:])
+        zarr.create_array(
+            str(folder / "draws.zarr" / str(number)),
+            shape=shape,
+            chunks=(plan.num_chains, plan.chunk, *leaf.shape[1:]),
+            dtype=np.dtype(leaf.dtype),
+            compressors=None,  # draws are noise: compressing them costs time and saves little
+        )
+        shapes.append(list(shape))
+    return shapes
+
+
+def _load_program(store: Store) -> Program:
+    def load(name: str) -> Any:
+        serialized = bytearray((store.path / name).read_bytes())
+        return jax.jit(export.deserialize(serialized).call)
+
+    return Program(load("advance.bin"), load("draw.bin"))
+
+
+def _load_inputs(store: Store) -> Inputs:
+    names = [f"data-{place}.npy" for place in range(store.header["num_data"])]
+    keys, *data = (
+        jnp.asarray(np.load(store.path / name, allow_pickle=False)) for name in ["keys.npy", *names]
+    )
+    return Inputs(keys, data)
+
+
+def _save_state(path: Path, states: Leaves) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as stream:
+        np.savez(stream, *(np.asarray(leaf) for leaf in states))
+    flush([partial])
+    partial.rename(path)
+
+
+def _load_state(path: Path) -> Leaves:
+    with np.load(path, allow_pickle=False) as archive:
+        return [jnp.asarray(archive[f"arr_{place}"]) for place in range(len(archive.files))]
+
+
+def _check(store: Store, files: list[Path], expected: str, what: str) -> None:
+    missing = [file.name for file in files if not file.exists()]
+    if missing or digest(files) != expected:
+        state = "missing" if missing else "not as it was written"
+        raise StoreError(
+            f"{store.path} is damaged: {what} is {state}. "
+            "Restore it from a copy, or run again into a new folder."
+        )
