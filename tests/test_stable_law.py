@@ -153,7 +153,8 @@ def cauchy(name, x):
 @pytest.mark.parametrize("name", list(LAW))
 def test_cauchy_closed_form(name):
     x = np.concatenate([-CLOSED_GRID[::-1], CLOSED_GRID])
-    np.testing.assert_allclose(LAW[name](x, 1.0), cauchy(name, x), rtol=1e-13, atol=0)
+    precision = 1e-12 if name == "score" else 1e-13  # the score is a quotient of two tables
+    np.testing.assert_allclose(LAW[name](x, 1.0), cauchy(name, x), rtol=precision, atol=0)
 
 
 def test_normal_closed_form():

@@ -15,7 +15,6 @@ from levymc._checks import (
     check_key,
     check_positive,
     check_shape,
-    is_traced,
 )
 
 from . import _chambers_mallows_stuck, _inverse_table
@@ -35,10 +34,10 @@ def sample(
 ) -> Float[Array, "..."]:
     r"""Draw from SαS(scale), the law with E exp(iωX) = exp(-|scale·ω|^α).
 
-    A fixed α ∈ [0.5, 2) in float32 costs one random word a draw and a look into a table of
-    quantiles, as little as a normal draw; the largest sizes are those of tail probability 2^-33.
-    Anything else, such as a traced α, takes the Chambers–Mallows–Stuck transform.  The two make
-    different numbers of one key.
+    A fixed α ∈ [0.5, 2), a Python or NumPy number, in float32 costs one random word a draw and a
+    look into a table of quantiles, as little as a normal draw; the largest sizes are those of tail
+    probability 2^-33.  Anything else, such as an α that is a JAX array or traced, takes the
+    Chambers–Mallows–Stuck transform.  The two make different numbers of one key.
 
     Not valid when: in float32 a small α (below 0.3, say) has draws beyond the largest float; they
     come out as ±inf, which is where they belong.
@@ -75,7 +74,7 @@ def sample(
 def standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """SαS(1), in float32 or, for a float64 dtype, in float64."""
     wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    if not is_traced(alpha) and np.ndim(alpha) == 0:
+    if not isinstance(alpha, jax.Array) and np.ndim(alpha) == 0:
         fixed = float(alpha)
         if fixed == 2.0:
             return math.sqrt(2.0) * jax.random.normal(key, shape, wide)
