@@ -20,7 +20,7 @@ demo: $(INSTALLED)  ## draw the stable laws into build/stable_laws.png
 	@$(BIN) examples/stable_laws.py --out build/stable_laws.png
 
 test: lint  ## lint, check the types, run every test and doctest
-	$(BIN) -m pytest -q -n $(JOBS)
+	$(BIN) -m pytest -q -n $(JOBS) --dist worksteal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN) -m ruff check .

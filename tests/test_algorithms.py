@@ -48,8 +48,15 @@ POSITIONS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize(
+    ("position", "dtype"),
+    [
+        ("scalar", jnp.float64),
+        ("vector", jnp.float32),
+        ("tree", jnp.float32),
+        ("tree", jnp.float64),
+    ],
+)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_step_keeps_structure_shape_and_dtype(name, position, dtype):
     algorithm, start = ALGORITHMS[name](normal), POSITIONS[position](dtype)
