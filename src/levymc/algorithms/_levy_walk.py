@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from levymc import stable
 from levymc._checks import check_interval, check_positive
-from levymc.drifts import LogDensity
+from levymc.drifts import LogDensity, like
 
 from ._base import Info, SamplingAlgorithm
 from ._mafla import start
@@ -65,7 +65,7 @@ def levy_walk(
     def step(key: Array, state: LevyWalkState) -> tuple[LevyWalkState, Info]:
         key_noise, key_axis, key_accept = jax.random.split(key, 3)
         flat, unflatten = ravel_pytree(state.position)
-        scales = ravel_pytree(_like(scale, state.position))[0].astype(flat.dtype)
+        scales = ravel_pytree(like("scale", scale, state.position))[0].astype(flat.dtype)
         if coordinatewise:
             axis = jax.random.randint(key_axis, (), 0, flat.size)
             jump = scales[axis] * stable.sample(key_noise, alpha, dtype=flat.dtype)
@@ -82,11 +82,3 @@ def levy_walk(
         return LevyWalkState(*chosen), info
 
     return SamplingAlgorithm(init, step)
-
-
-def _like(scale: Any, position: Any) -> Any:
-    return jax.tree.map(
-        lambda s, x: jnp.broadcast_to(jnp.asarray(s, x.dtype), x.shape),
-        jax.tree.broadcast(scale, position),
-        position,
-    )

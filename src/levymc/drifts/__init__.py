@@ -6,6 +6,7 @@ one partial Riesz derivative a coordinate ([simsekli2017], eq. (13)).  Each make
 """
 
 from ._centered_difference import centered_difference as centered_difference
+from ._coordinates import like as like
 from ._drift import Drift as Drift
 from ._drift import Evaluations as Evaluations
 from ._drift import LogDensity as LogDensity

@@ -28,7 +28,7 @@ class SignedLog(NamedTuple):
 class Evaluations(NamedTuple):
     """What one drift costs: evaluations of the density and of its gradient a coordinate.
 
-    A gradient that serves all coordinates at once counts as one.
+    A gradient that serves all coordinates at once counts as one.  The counts are those in float64.
     """
 
     density: int

@@ -27,7 +27,8 @@ def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Arra
 
     Args:
         x: finite points.
-        alpha: characteristic exponent in [0.5, 2].
+        alpha: characteristic exponent in [0.5, 2]; may be traced.  For many at once give an array,
+            which is much faster than jax.vmap over pairs of x and alpha.
         scale: positive.
 
     Raises:
