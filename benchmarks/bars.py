@@ -25,6 +25,17 @@ class Bar(NamedTuple):
         return self.measured >= self.limit if self.at_least else self.measured <= self.limit
 
 
+def line(bar: Bar) -> str:
+    """A line of the table."""
+    if bar.limit is None:
+        verdict = ""
+    else:
+        verdict = (
+            f"{'≥' if bar.at_least else '≤'} {bar.limit:g}  {'met' if bar.is_met else 'MISSED'}"
+        )
+    return f"  {bar.subject:<48} {bar.measured:>10.3g} {bar.unit:<11} {verdict}"
+
+
 def interleaved_seconds(
     functions: dict[str, Callable[[], object]], rounds: int = 31
 ) -> dict[str, list[float]]:

@@ -12,7 +12,7 @@ import drifts
 import jax
 import stable_accuracy
 import stable_speed
-from bars import Bar
+from bars import Bar, line
 
 SECTIONS = {
     "Draws of the stable law": stable_speed.draws,
@@ -22,16 +22,6 @@ SECTIONS = {
     "The paper's Table 1": drifts.table_1,
     "Drifts: speed": drifts.vectorised,
 }
-
-
-def line(bar: Bar) -> str:
-    if bar.limit is None:
-        verdict = ""
-    else:
-        verdict = (
-            f"{'≥' if bar.at_least else '≤'} {bar.limit:g}  {'met' if bar.is_met else 'MISSED'}"
-        )
-    return f"  {bar.subject:<48} {bar.measured:>10.3g} {bar.unit:<11} {verdict}"
 
 
 def main() -> int:

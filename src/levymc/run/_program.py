@@ -98,9 +98,18 @@ def compile_program(
 def draw_structure(algorithm: Any, states: Any, batch_size: int | None, data: Any) -> Any:
     """Shapes of the draws that one step of all chains leaves."""
     keys = jax.random.split(jax.random.key(0), len(jax.tree.leaves(states)[0]))
-    one = partial(_one, algorithm, batch_size, data, jnp.int32(0))
-    moved, info = jax.eval_shape(jax.vmap(one), keys, states)
+    moved, info = jax.eval_shape(_single_step(algorithm, batch_size), keys, states, data)
     return Draws(_position(moved), info)
+
+
+@lru_cache(maxsize=32)
+def _single_step(algorithm: Any, batch_size: int | None) -> Callable[..., Any]:
+    """Only ever traced: once for each algorithm and shape."""
+
+    def step(keys: Array, states: Any, data: Any) -> tuple[Any, Any]:
+        return jax.vmap(partial(_one, algorithm, batch_size, data, jnp.int32(0)))(keys, states)
+
+    return jax.jit(step)
 
 
 def _one(
