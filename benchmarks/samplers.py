@@ -82,7 +82,7 @@ def logistic_runs() -> list[Bar]:
         return jnp.sum(labels * scores - jax.nn.softplus(scores)) - jnp.sum(w * w) / 2
 
     starts = jnp.zeros((4, 100), jnp.float32)
-    times = interleaved_seconds(runs(logdensity, 1e-5, starts, 60), rounds=5)
+    times = interleaved_seconds(runs(logdensity, 1e-5, starts, 600), rounds=5)
     return [
         Bar("ula / scan by hand, logistic regression", ratio(times, "ula", "hand"), "×", 1.1),
         Bar("fla / ula, logistic regression", ratio(times, "fla", "ula"), "×", 1.1),
