@@ -826,3 +826,19 @@ def test_leading_term_and_closed_forms_state_their_cost():
     for name in ("gaussian", "gaussian_mixture", "stable_target"):
         cost = BUILDERS[name](1.6).evaluations
         assert (cost.density, cost.gradient) == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("radius", [10.0, None, jnp.inf])
+def test_quadrature_takes_no_gradient(radius, dtype):
+    @jax.custom_jvp
+    def refuses_to_be_differentiated(x):
+        return -x * x / 2
+
+    @refuses_to_be_differentiated.defjvp
+    def refuse(primals, tangents):
+        raise AssertionError("differentiated")
+
+    drift = drifts.quadrature(refuses_to_be_differentiated, 1.7, radius=radius)
+    exact = drifts.gaussian(1.7)(1.0)
+    np.testing.assert_allclose(drift(jnp.asarray(1.0, dtype)), exact, rtol=1e-5)

@@ -60,9 +60,9 @@ def quadrature(
         num_nodes: the density is evaluated twice for each.
         center, scale: roughly where the bulk of the target lies and how wide it is, a number or a
             pytree like the position; not used with a finite radius.
-        anchored: take the value at u = 0 from the gradient, which keeps all digits as α → 2 and in
-            float32.  None: only where the differences would lose them, which is within 1e-3 of
-            α = 2, in float32, or where α is traced.
+        anchored: take the value at u = 0 from the gradient, which keeps all digits as α → 2.  None:
+            only where the differences would lose many, which is within 1e-3 of α = 2 (within 0.15
+            in float32), or where α is traced; elsewhere no gradient is taken.
 
     Raises:
         ValueError, TypeError: an argument outside its range; when called, `logdensity_fn` not
@@ -135,7 +135,8 @@ def _is_number(alpha: Any) -> bool:
 
 
 def _needs_anchor(alpha: Any, dtype: Any) -> bool:
-    """Whether the differences at the first node would lose more than half the digits."""
-    if is_traced(alpha) or dtype != jnp.float64:
+    """Whether the differences at the first node, which falls with 2 - α, would lose many digits."""
+    if is_traced(alpha):
         return True
-    return any(np.any(np.asarray(leaf) > 2 - 1e-3) for leaf in jax.tree.leaves(alpha))
+    closest = 1e-3 if dtype == jnp.float64 else 0.15
+    return any(np.any(np.asarray(leaf) > 2 - closest) for leaf in jax.tree.leaves(alpha))
