@@ -472,3 +472,11 @@ def test_dtype_in_is_dtype_out(name, dtype):
         assert jax.eval_shape(EVERY[name], x, alpha).dtype == dtype
         known_alpha = functools.partial(EVERY[name], alpha=alpha)
         assert jax.eval_shape(known_alpha, x).dtype == dtype
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_narrow_floats_come_back_narrow(name, dtype):
+    value = EVERY[name](jnp.asarray(0.25, dtype), 1.5)
+    assert value.dtype == dtype
+    np.testing.assert_allclose(float(value), float(EVERY[name](0.25, 1.5)), rtol=1e-2)

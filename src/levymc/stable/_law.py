@@ -41,32 +41,27 @@ def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Arra
 
     References: [zolotarev1986]; [ament2018] for the problem, not for the method.
     """
-    x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _logpdf(x / scale, alpha) - jnp.log(scale)
+    return _evaluate(lambda u, a, s: _logpdf(u / s, a) - jnp.log(s), _finite(x), alpha, scale)
 
 
 def pdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """Density of SαS(scale) at `x`; arguments as for `logpdf`."""
-    x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _pdf(x / scale, alpha) / scale
+    return _evaluate(lambda u, a, s: _pdf(u / s, a) / s, _finite(x), alpha, scale)
 
 
 def cdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """P(X ≤ x) for X ~ SαS(scale), accurate relative to its size in the left tail too."""
-    x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _sf(-x / scale, alpha)
+    return _evaluate(lambda u, a, s: _sf(-u / s, a), _finite(x), alpha, scale)
 
 
 def sf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """P(X > x) for X ~ SαS(scale), accurate relative to its size in the right tail too."""
-    x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _sf(x / scale, alpha)
+    return _evaluate(lambda u, a, s: _sf(u / s, a), _finite(x), alpha, scale)
 
 
 def score(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """d/dx logpdf(x): -x/(2 scale²) at α = 2, and → -(1 + α)/x in the tails below."""
-    x, alpha, scale = _arguments(_finite(x), alpha, scale)
-    return _score(x / scale, alpha) / scale
+    return _evaluate(lambda u, a, s: _score(u / s, a) / s, _finite(x), alpha, scale)
 
 
 def ppf(p: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
@@ -77,8 +72,7 @@ def ppf(p: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, 
         >>> round(float(levymc.stable.ppf(0.75, 1.0)), 4)  # Cauchy: tan(π/4)
         1.0
     """
-    p, alpha, scale = _arguments(p, alpha, scale)
-    return _ppf(p, alpha) * scale
+    return _evaluate(lambda u, a, s: _ppf(u, a) * s, p, alpha, scale)
 
 
 def _finite(x: Any) -> Any:
@@ -86,13 +80,15 @@ def _finite(x: Any) -> Any:
     return x
 
 
-def _arguments(x: Any, alpha: Any, scale: Any) -> tuple[Array, Array, Array]:
-    """Check all but x, and give all the dtype of x."""
+def _evaluate(function: Any, x: Any, alpha: Any, scale: Any) -> Array:
+    """Check all but x, compute in float32 at least, and give back the dtype of x."""
     check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy=_ALPHA_REMEDY)
     check_positive("scale", scale, _SCALE_REMEDY)
-    dtype = jnp.result_type(x) if jnp.issubdtype(jnp.result_type(x), jnp.floating) else float
-    points, alphas, scales = (jnp.asarray(value, dtype) for value in (x, alpha, scale))
-    return points, _nan_outside(alphas), scales
+    found = jnp.result_type(x)
+    dtype = found if jnp.issubdtype(found, jnp.floating) else jnp.result_type(float)
+    wide = jnp.promote_types(dtype, jnp.float32)
+    points, alphas, scales = (jnp.asarray(value, wide) for value in (x, alpha, scale))
+    return function(points, _nan_outside(alphas), scales).astype(dtype)
 
 
 def _nan_outside(alpha: Array) -> Array:
