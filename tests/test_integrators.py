@@ -60,3 +60,12 @@ def test_normed_taming_keeps_the_direction():
     move = integrators.tamed(1.0, componentwise=False)(drift, jnp.zeros(2), jnp.asarray(1.0))
     np.testing.assert_allclose(move.displacement, np.array([30.0, -40.0]) / 51, rtol=1e-12)
     np.testing.assert_allclose(move.taming, 50 / 51, rtol=1e-12)
+
+
+def test_taming_is_its_formula():
+    """η b / (1 + |η b|/c), coordinate by coordinate, with c other than one."""
+    slopes = np.array([30.0, -0.2, 0.0])
+    drift = drifts.as_drift(lambda x: jnp.asarray(slopes))
+    move = integrators.tamed(0.5)(drift, jnp.zeros(3), jnp.asarray(0.1))
+    steps = 0.1 * slopes
+    np.testing.assert_allclose(move.displacement, steps / (1 + np.abs(steps) / 0.5), rtol=1e-12)

@@ -43,7 +43,8 @@ def test_a_chain_does_not_know_of_the_others():
     np.testing.assert_allclose(together.positions[:2], alone.positions, rtol=1e-12)
 
 
-def test_burn_in_and_thinning_drop_draws_only():
+def test_burn_in_and_thinning_drop_draws_only(monkeypatch):
+    monkeypatch.setattr(_sample, "FEWEST_CHUNKS", 1)  # so that a chunk has several draws
     every, some = run(num_steps=60), run(num_steps=40, burn_in=20, thin=5)
     np.testing.assert_allclose(some.positions, every.positions[:, 24::5], rtol=1e-12)
 
