@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import levymc
-from levymc.run import _sample
+from levymc.run import _plan
 
 STEPS = 200_000
 
@@ -25,7 +25,7 @@ def begin(store, num_steps=STEPS):
 
 
 if __name__ == "__main__":
-    _sample.FEWEST_CHUNKS = 400
+    _plan.FEWEST_CHUNKS = 400
     folder = Path(sys.argv[1])
     if folder.exists():
         levymc.resume(folder, progress=False)

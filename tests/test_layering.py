@@ -12,6 +12,7 @@ MAX_LINES = 400
 # From the bottom: a layer may import itself and those before it.
 LAYERS = (
     "_checks",
+    "_files",
     "stable",
     "riesz",
     "drifts",

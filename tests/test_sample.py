@@ -7,7 +7,7 @@ import pytest
 
 import levymc
 from levymc import integrators, schedules
-from levymc.run import _execute, _sample
+from levymc.run import _execute, _plan
 
 
 def normal(position):
@@ -33,7 +33,7 @@ def test_shapes_and_weights():
 @pytest.mark.parametrize("fewest", [1, 60])
 def test_chunks_do_not_change_a_bit(monkeypatch, fewest):
     whole = run(levymc.mafla(normal, 0.5))
-    monkeypatch.setattr(_sample, "FEWEST_CHUNKS", fewest)
+    monkeypatch.setattr(_plan, "FEWEST_CHUNKS", fewest)
     cut = run(levymc.mafla(normal, 0.5))
     np.testing.assert_array_equal(whole.positions, cut.positions)
 
@@ -44,7 +44,7 @@ def test_a_chain_does_not_know_of_the_others():
 
 
 def test_burn_in_and_thinning_drop_draws_only(monkeypatch):
-    monkeypatch.setattr(_sample, "FEWEST_CHUNKS", 1)  # so that a chunk has several draws
+    monkeypatch.setattr(_plan, "FEWEST_CHUNKS", 1)  # so that a chunk has several draws
     every, some = run(num_steps=60), run(num_steps=40, burn_in=20, thin=5)
     np.testing.assert_allclose(some.positions, every.positions[:, 24::5], rtol=1e-12)
 

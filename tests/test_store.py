@@ -17,7 +17,7 @@ import pytest
 from tests import stored_run
 
 import levymc
-from levymc.run import _sample, _store
+from levymc.run import _plan, _store
 
 WORKER = [sys.executable, str(Path(stored_run.__file__))]
 SHORT = 2_000
@@ -163,6 +163,5 @@ def test_a_store_in_use_is_refused(stored):
 
 
 def test_chunks_are_bounded_in_memory():
-    one = jax.ShapeDtypeStruct((4, 2**20), np.float64)
-    draws = _sample.Draws(one, None)
-    assert _sample._chunk_size(draws, 1000) == 2
+    cut = _plan.cut_run(num_draws=1000, thin=1, draw_bytes=4 * 8 * 2**20, bit_bytes=2**20)
+    assert cut.chunk == 2

@@ -17,6 +17,7 @@ from levymc.algorithms import ula as ula
 from levymc.run import Result as Result
 from levymc.run import batches as batches
 from levymc.run import load as load
+from levymc.run import observe as observe
 from levymc.run import resume as resume
 from levymc.run import sample as sample
 

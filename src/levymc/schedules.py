@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc._checks import check_positive
+from levymc._checks import check_positive, is_traced
 
 Schedule = Callable[[Any], Any]
 
@@ -58,5 +58,9 @@ def as_schedule(step_size: Any) -> Schedule:
 
 
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
-    """η_n in the precision of the position."""
-    return jnp.asarray(schedule(n), dtype)
+    """η_n in the precision of the position; where it does not depend on n, a known constant."""
+    step_size = schedule(n)
+    if is_traced(step_size):
+        return jnp.asarray(step_size, dtype)
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(step_size, dtype)

@@ -15,12 +15,12 @@ from ._move import Integrator, Move, largest
 def tamed(cap: Any = 1.0, *, componentwise: bool = True) -> Integrator:
     r"""Euler's step, tamed:
 
-    .. math:: x' = x + \frac{η\, b(x)}{1 + |η\, b(x)|/c} = x + \mathrm{sign}(b)\, c\,
-       σ\bigl(\log |η b| - \log c\bigr), \qquad σ(t) = \frac{1}{1 + e^{-t}},
+    .. math:: x' = x + \frac{η\, b(x)}{1 + |η\, b(x)|/c} = x + \mathrm{sign}(b)\, c\, t, \qquad
+       t = \frac{1}{1 + c/|η b|},
 
     coordinate by coordinate, or with the Euclidean norm of ηb in the denominator.  The form on the
-    right is the one computed: it takes log|b|, and overflows for no drift.  The error it adds is
-    O(η²).
+    right is the one computed: a drift that overflows to infinity makes a step of c.  The error that
+    taming adds is O(η²).
 
     Args:
         cap: c > 0, the longest step; a few local standard deviations at most.
@@ -31,21 +31,21 @@ def tamed(cap: Any = 1.0, *, componentwise: bool = True) -> Integrator:
     """
     check_positive("cap", cap, "It is the longest step that the drift may make.")
 
-    def move(drift: Drift, position: Any, step_size: Array) -> Move:
+    def by_component(drift: Drift, position: Any, step_size: Array) -> Move:
+        steps = jax.tree.map(lambda b: step_size * b, drift(position))
+        taming = jax.tree.map(lambda step: 1 / (1 + cap / jnp.abs(step)), steps)
+        displacement = jax.tree.map(lambda step, t: jnp.sign(step) * cap * t, steps, taming)
+        return Move(displacement, largest(taming))
+
+    def by_norm(drift: Drift, position: Any, step_size: Array) -> Move:
+        # In logarithms: a ratio of two infinities would be NaN.
         sign, log_size = drift.signed_log(position)
         log_steps = jax.tree.map(lambda size: size + jnp.log(step_size), log_size)
-        total = None if componentwise else _log_norm(log_steps)
-        # log of 1/(1 + |step|/c), the factor that the step is shortened by.
-        factors = jax.tree.map(
-            lambda size: jax.nn.log_sigmoid(jnp.log(cap) - (size if total is None else total)),
-            log_steps,
-        )
-        displacement = jax.tree.map(
-            lambda s, size, factor: s * jnp.exp(size + factor), sign, log_steps, factors
-        )
-        return Move(displacement, largest(jax.tree.map(lambda f: -jnp.expm1(f), factors)))
+        log_factor = jax.nn.log_sigmoid(jnp.log(cap) - _log_norm(log_steps))
+        displacement = jax.tree.map(lambda s, size: s * jnp.exp(size + log_factor), sign, log_steps)
+        return Move(displacement, -jnp.expm1(log_factor))
 
-    return move
+    return by_component if componentwise else by_norm
 
 
 def _log_norm(log_sizes: Any) -> Array:

@@ -1,5 +1,6 @@
 """Many chains in one compiled program, and what they leave behind."""
 
+from . import observe as observe
 from ._batches import Batches as Batches
 from ._batches import batches as batches
 from ._result import Result as Result

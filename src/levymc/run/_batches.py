@@ -1,5 +1,6 @@
 """Minibatches drawn with replacement inside the compiled step."""
 
+import os
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +19,12 @@ class Batches(NamedTuple):
     def draw(self, key: Array) -> Any:
         """`batch_size` points, drawn uniformly with replacement."""
         return draw_batch(key, self.data, self.batch_size)
+
+    @property
+    def batch_bytes(self) -> int:
+        return sum(
+            self.batch_size * leaf.nbytes // len(leaf) for leaf in jax.tree.leaves(self.data)
+        )
 
 
 def draw_batch(key: Array, data: Any, batch_size: int) -> Any:
@@ -55,3 +62,17 @@ def batches(data: Any, batch_size: Any) -> Batches:
             "Use the full gradient instead."
         )
     return Batches(arrays, size)
+
+
+def check_memory(batch_bytes: int, copies: int) -> None:
+    """Refuse minibatches that do not fit into the machine's memory."""
+    needed, there = batch_bytes * copies, _memory_bytes()
+    if needed > there:
+        raise ValueError(
+            f"`minibatches` must fit into memory, got {needed / 2**30:.1f} GB for {copies} chains "
+            f"where the machine has {there / 2**30:.1f} GB. Take a smaller batch or fewer chains."
+        )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

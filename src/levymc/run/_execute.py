@@ -1,5 +1,6 @@
 """The loop over chunks, the same for a run in memory, into a store, and one that goes on."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -7,16 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ._feed import Feed
 from ._plan import Plan
 from ._program import Leaves, Program
 from ._progress import progress_bar
 
+_ENDED = (
+    "`minibatches` ended after {} of {} steps, and the run with them. "
+    "Give an iterable that is long enough, such as itertools.cycle(...)."
+)
+
 
 class Inputs(NamedTuple):
-    """What every chunk is given: raw keys of the chains, and the data of minibatches."""
+    """What every call is given: raw keys of the chains, and where data come from."""
 
     keys: Array
-    data: Leaves
+    feed: Feed
 
 
 @runtime_checkable
@@ -24,6 +31,13 @@ class Sink(Protocol):
     """Where draws go.  `append` must not return before the chunk is safe."""
 
     def append(self, chunk: int, draws: list[np.ndarray], states: Leaves) -> None: ...
+
+
+class Outcome(NamedTuple):
+    """The chains' last states, and whether the run ended early."""
+
+    states: Leaves
+    is_interrupted: bool
 
 
 def execute(
@@ -36,23 +50,45 @@ def execute(
     begin: int = 0,
     progress: bool,
     count_divergences: Callable[[list[np.ndarray]], int],
-) -> bool:
-    """Make the chunks from `begin` on; return whether Ctrl-C cut the run short."""
+) -> Outcome:
+    """Make the chunks from `begin` on.  Ctrl-C, and a loader that ends, end the run."""
+    keys, feed = inputs
     with progress_bar(progress, plan.num_steps, plan.num_chains) as report:
         try:
-            if begin == 0 and plan.burn_in:
-                first, count = jnp.int32(0), jnp.int32(plan.burn_in)
-                states = program.advance(states, *inputs, first, count)
-            report(plan.first_step(begin), 0)
+            states = _burn_in(plan, program, inputs, states, report) if begin == 0 else states
+            report(plan.first_step(begin) - (plan.burn_in if begin == 0 else 0), 0)
             for chunk in range(begin, plan.num_chunks):
-                first = jnp.int32(plan.first_step(chunk))
-                states, draws = program.draw(states, *inputs, first)
-                kept = [np.asarray(leaf)[: plan.draws_in(chunk)] for leaf in draws]
+                first, thin = plan.first_step(chunk), plan.cut.thin
+                wanted = plan.draws_in(chunk)
+                data, fed = feed.take(first, wanted * thin, plan.chunk_steps)
+                numbers = jnp.int32(first), jnp.int32(fed)
+                states, draws = program.draw(states, keys, data, *numbers)
+                kept = [np.asarray(leaf)[: fed // thin] for leaf in draws]
                 sink.append(chunk, kept, states)
-                report(plan.draws_in(chunk) * plan.thin, count_divergences(kept))
+                report(fed, count_divergences(kept))
+                if fed < wanted * thin:
+                    warnings.warn(_ENDED.format(first + fed, plan.num_steps), stacklevel=4)
+                    return Outcome(states, True)
         except KeyboardInterrupt:
-            return True
-    return False
+            return Outcome(states, True)
+    return Outcome(states, False)
+
+
+def _burn_in(
+    plan: Plan,
+    program: Program,
+    inputs: Inputs,
+    states: Leaves,
+    report: Callable[[int, int], None],
+) -> Leaves:
+    """A chunk's worth of steps a call, so that the bar moves and a loader is asked for few."""
+    size = plan.chunk_steps
+    for first in range(0, plan.burn_in, size):
+        count = min(size, plan.burn_in - first)
+        data, fed = inputs.feed.take(first, count, size)
+        states = program.advance(states, inputs.keys, data, jnp.int32(first), jnp.int32(fed))
+        report(count, 0)
+    return states
 
 
 class Memory:
@@ -63,6 +99,10 @@ class Memory:
 
     def append(self, chunk: int, draws: list[np.ndarray], states: Leaves) -> None:
         self.chunks.append(draws)
+
+    @property
+    def num_draws(self) -> int:
+        return sum(len(leaves[0]) for leaves in self.chunks)
 
     def joined(self) -> list[np.ndarray]:
         """The leaves with axes (chain, draw, …)."""
@@ -76,6 +116,6 @@ def any_divergences(structure: Any) -> Callable[[list[np.ndarray]], int]:
     place = getattr(structure.info, "is_divergent", None)
 
     def count(leaves: list[Any]) -> int:
-        return 0 if place is None else int(np.sum(leaves[place]))
+        return int(np.sum(leaves[place])) if isinstance(place, int) else 0
 
     return count

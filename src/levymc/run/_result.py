@@ -1,32 +1,35 @@
 r"""What a run leaves: draws, weights, and what to know of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from levymc.algorithms import Info
 
-from ._program import Draws
+from . import _display
+from ._step import Constant, Draws
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """Draws of a run; every array has the axes (chain, draw, …).
 
-    positions: pytree of draws.
+    positions: pytree of draws; None where only observers saw them.
     weights: the step sizes η_n, the weights of the paper's estimator; ones for other algorithms.
     info: the algorithm's diagnostics, draw by draw.
     is_interrupted: the run was stopped before its end.
+    observed: what the observers of the run say, by name; every array has the chains first.
     """
 
     positions: Any
     weights: np.ndarray
     info: Any
     is_interrupted: bool = False
+    observed: dict[str, Any] = field(default_factory=dict)
 
     @property
     def num_chains(self) -> int:
@@ -48,6 +51,7 @@ class Result:
 
         References: [simsekli2017], section 3.1.
         """
+        self._need_positions()
         values = jax.jit(jax.vmap(jax.vmap(g)))(self.positions)
         share = self.weights / self.weights.sum(axis=1, keepdims=True)
         return jax.tree.map(
@@ -65,6 +69,7 @@ class Result:
         """
         import arviz
 
+        self._need_positions()
         stats: dict[str, Any] = {"weight": self.weights}
         if isinstance(self.info, Info):
             stats |= {
@@ -78,28 +83,62 @@ class Result:
             return arviz.from_dict(groups)
         return arviz.from_dict(**groups)
 
+    def save(self, path: str | Path) -> None:
+        """Write all of it to one file, whole or not at all; `levymc.load` reads it."""
+        from ._saved import save
+
+        save(self, Path(path))
+
+    def _need_positions(self) -> None:
+        if self.positions is None:
+            raise ValueError(
+                "The positions of this run were not kept, as `observe` was given. "
+                "Observe what you need, or run with keep_positions=True."
+            )
+
+    def __rich__(self) -> Any:
+        return _display.as_rich(repr(self), _display.rows(_by_name(self.positions), self.weights))
+
+    def _repr_html_(self) -> str:
+        return _display.as_html(repr(self), _display.rows(_by_name(self.positions), self.weights))
+
     def __repr__(self) -> str:
         shapes = {name: leaf.shape[2:] for name, leaf in _by_name(self.positions).items()}
         text = f"Result({self.num_chains} chains × {self.num_draws} draws of {shapes}"
+        if self.observed:
+            text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
             text += f", {self.num_divergent} divergent"
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 
-def from_leaves(leaves: list[np.ndarray], structure: Draws, *, is_interrupted: bool) -> Result:
-    """The result of leaves with axes (chain, draw, …); `structure` holds their numbers."""
-    if not leaves:
-        raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
-    positions, info = jax.tree.map(lambda place: leaves[place], tuple(structure))
-    has_steps = isinstance(info, Info)
-    weights: Any = info.step_size if has_steps else np.ones(leaves[0].shape[:2], leaves[0].dtype)
-    return Result(positions, weights, info, is_interrupted)
+def from_leaves(
+    leaves: list[Any],
+    structure: Draws,
+    counts: tuple[int, int],
+    *,
+    is_interrupted: bool,
+    observed: dict[str, Any],
+) -> Result:
+    """The result of leaves with axes (chain, draw, …); `structure` holds their numbers.
+
+    `counts` are those of chains and draws, to which constants are spread.
+    """
+
+    def filled(place: Any) -> np.ndarray:
+        if isinstance(place, Constant):
+            return np.broadcast_to(place.value, (*counts, *place.value.shape))
+        return leaves[place]
+
+    positions, info = jax.tree.map(filled, tuple(structure))
+    weights: Any = info.step_size if isinstance(info, Info) else np.ones(counts)
+    return Result(positions, weights, info, is_interrupted, observed)
 
 
 def _by_name(positions: Any) -> dict[str, Any]:
     """Leaves by name: a dictionary's keys; x for a position that is one array."""
     leaves = jax.tree_util.tree_leaves_with_path(positions)
     return {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "x": jnp.asarray(leaf)
+        jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf)
         for path, leaf in leaves
     }

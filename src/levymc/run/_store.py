@@ -24,14 +24,18 @@ import numpy as np
 import zarr
 from jax import export
 
-from ._execute import Inputs, any_divergences, execute
-from ._files import atomic_bytes, digest, flush, lock
-from ._plan import Plan
-from ._program import Draws, Leaves, Program
-from ._result import Result, from_leaves
-from ._structure import draws_from_json, draws_to_json, numbered
+from levymc._files import atomic_bytes, digest, flush, lock
 
-FORMAT = 1
+from ._execute import Inputs, any_divergences, execute
+from ._feed import Feed, Fixed
+from ._plan import Cut, Plan
+from ._prepare import Prepared
+from ._program import Leaves, Program
+from ._result import Result, from_leaves
+from ._step import Constant, Draws
+from ._structure import draws_from_json, draws_to_json, from_json, numbered, to_json
+
+FORMAT = 2
 
 
 class StoreError(ValueError):
@@ -44,6 +48,7 @@ class Store(NamedTuple):
     path: Path
     plan: Plan
     structure: Draws  # with the leaves' numbers
+    observed: Any  # likewise
     header: dict[str, Any]
 
     @property
@@ -70,9 +75,7 @@ class Store(NamedTuple):
         return names
 
 
-def create(
-    path: Path, plan: Plan, program: Program, inputs: Inputs, states: Leaves, structure: Draws
-) -> Store:
+def create(path: Path, ready: Prepared) -> Store:
     """Write all that the run needs into a new folder, which appears whole or not at all."""
     if path.exists():
         raise StoreError(
@@ -82,26 +85,25 @@ def create(
     path.parent.mkdir(parents=True, exist_ok=True)
     building = path.with_name(f".{path.name}.{os.getpid()}.partial")
     building.mkdir()
-    first = jnp.int32(0)
-    exported = {
-        "draw.bin": export.export(program.draw)(states, *inputs, first),
-        "advance.bin": export.export(program.advance)(states, *inputs, first, first),
-    }
-    for name, function in exported.items():
+    plan, _, inputs, states, draws, observed = ready
+    for name, function in _exported(ready).items():
         atomic_bytes(building / name, bytes(function.serialize()))
     np.save(building / "keys.npy", np.asarray(inputs.keys))
-    for place, leaf in enumerate(inputs.data):
+    data = inputs.feed.leaves if isinstance(inputs.feed, Fixed) else []
+    for place, leaf in enumerate(data):
         np.save(building / f"data-{place}.npy", np.asarray(leaf))
     _save_state(building / "state-0.npz", states)
-    shapes = _create_arrays(building, plan, structure)
+    shapes = _create_arrays(building, plan, draws)
     sealed = sorted(f.name for f in building.iterdir() if f.suffix in (".bin", ".npy", ".npz"))
     header = {
         "format": FORMAT,
         "jax": jax.__version__,
-        "plan": plan._asdict(),
-        "structure": draws_to_json(numbered(structure)),
+        "plan": plan._asdict() | {"cut": plan.cut._asdict()},
+        "structure": draws_to_json(numbered(draws)),
+        "observed": to_json(numbered(observed)),
         "shapes": shapes,
-        "num_data": len(inputs.data),
+        "num_data": len(data),
+        "is_fed": not isinstance(inputs.feed, Fixed),
         "digests": {name: digest([building / name]) for name in sealed},
     }
     atomic_bytes(building / "run.json", json.dumps(header, indent=1).encode())
@@ -114,13 +116,15 @@ def open_store(path: Path) -> Store:
     """Open a store, having checked everything in it that counts."""
     try:
         header = json.loads((path / "run.json").read_text())
+        _check_format(path, header)
         chunks = json.loads((path / "progress.json").read_text())["chunks"]
-        plan, structure = Plan(**header["plan"]), draws_from_json(header["structure"])
+        plan = Plan(**header["plan"] | {"cut": Cut(**header["plan"]["cut"])})
+        structure, observed = draws_from_json(header["structure"]), from_json(header["observed"])
+    except StoreError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is not a store of levymc, or a damaged one: {error}") from error
-    if header["format"] != FORMAT:
-        raise StoreError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
-    store = Store(path, plan, structure, header)
+    store = Store(path, plan, structure, observed, header)
     for name, expected in header["digests"].items():
         if not name.startswith("state-"):
             _check(store, [path / name], expected, name)
@@ -132,28 +136,40 @@ def open_store(path: Path) -> Store:
     return store
 
 
-def run_store(store: Store, *, progress: bool) -> Result:
+def run_store(store: Store, feed: Feed | None, *, progress: bool) -> Result:
     """Make the chunks that are missing, and read the draws."""
     with lock(store.path / "lock"):
         begin = store.num_done
-        is_interrupted = execute(
+        outcome = execute(
             store.plan,
             _load_program(store),
-            _load_inputs(store),
+            _load_inputs(store, feed),
             _load_state(store.path / f"state-{begin}.npz"),
             _Sink(store),
             begin=begin,
             progress=progress,
             count_divergences=any_divergences(store.structure),
         )
-    return read(store, is_interrupted=is_interrupted)
+    if not store.num_done:
+        raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
+    return read(store, is_interrupted=outcome.is_interrupted)
 
 
 def read(store: Store, *, is_interrupted: bool = False) -> Result:
     """The draws that count."""
-    done = min(store.num_done * store.plan.chunk, store.plan.num_draws)
+    num_done = store.num_done
+    done = min(num_done * store.plan.cut.chunk, store.plan.num_draws)
+    if not done:
+        raise StoreError(f"{store.path} has no draws yet. Go on with levymc.resume.")
     leaves = [store.array(leaf)[:, :done] for leaf in range(len(store.header["shapes"]))]
-    return from_leaves(leaves if done else [], store.structure, is_interrupted=is_interrupted)
+    summaries = _load_program(store).finish(_load_state(store.path / f"state-{num_done}.npz"))
+    return from_leaves(
+        leaves,
+        store.structure,
+        (store.plan.num_chains, done),
+        is_interrupted=is_interrupted,
+        observed=jax.tree.map(lambda place: summaries[place], store.observed),
+    )
 
 
 class _Sink:
@@ -165,7 +181,7 @@ class _Sink:
         self.chunks = store.progress["chunks"]
 
     def append(self, chunk: int, draws: list[np.ndarray], states: Leaves) -> None:
-        store, begin = self.store, chunk * self.store.plan.chunk
+        store, begin = self.store, chunk * self.store.plan.cut.chunk
         with _telling_where_it_stopped(store, begin):
             for array, leaf in zip(self.arrays, draws, strict=True):
                 array[:, begin : begin + len(leaf)] = np.moveaxis(leaf, 0, 1)
@@ -191,14 +207,33 @@ def _telling_where_it_stopped(store: Store, num_draws: int) -> Iterator[None]:
         ) from error
 
 
+def _exported(ready: Prepared) -> dict[str, export.Exported]:
+    """The compiled functions, for another process."""
+    plan, program, inputs, states, _, _ = ready
+    zero = jnp.int32(0)
+    data, _ = inputs.feed.take(0, 1, plan.chunk_steps)
+    arguments = (states, inputs.keys, data, zero, zero)
+    return {
+        "draw.bin": export.export(program.draw)(*arguments),
+        "advance.bin": export.export(program.advance)(*arguments),
+        "finish.bin": export.export(program.finish)(states),
+    }
+
+
+def _check_format(path: Path, header: dict[str, Any]) -> None:
+    if header["format"] != FORMAT:
+        raise StoreError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
+
+
 def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]]:
     shapes = []
-    for number, leaf in enumerate(jax.tree.leaves(structure)):
-        shape = (plan.num_chains, plan.num_draws, *leaf.shape[1:])
+    kept = [leaf for leaf in jax.tree.leaves(structure) if not isinstance(leaf, Constant)]
+    for number, leaf in enumerate(kept):
+        shape = (plan.num_chains, plan.num_draws, *leaf.shape)
         zarr.create_array(
             str(folder / "draws.zarr" / str(number)),
             shape=shape,
-            chunks=(plan.num_chains, plan.chunk, *leaf.shape[1:]),
+            chunks=(plan.num_chains, plan.cut.chunk, *leaf.shape),
             dtype=np.dtype(leaf.dtype),
             compressors=None,  # draws are noise: compressing them costs time and saves little
         )
@@ -211,15 +246,20 @@ def _load_program(store: Store) -> Program:
         serialized = bytearray((store.path / name).read_bytes())
         return jax.jit(export.deserialize(serialized).call)
 
-    return Program(load("advance.bin"), load("draw.bin"))
+    return Program(load("advance.bin"), load("draw.bin"), load("finish.bin"))
 
 
-def _load_inputs(store: Store) -> Inputs:
+def _load_inputs(store: Store, feed: Feed | None) -> Inputs:
+    if store.header["is_fed"] and feed is None:
+        raise ValueError(
+            f"`minibatches` must be given, as {store.path} was begun with a function of the "
+            "step's number. Give the same function to levymc.resume."
+        )
     names = [f"data-{place}.npy" for place in range(store.header["num_data"])]
     keys, *data = (
         jnp.asarray(np.load(store.path / name, allow_pickle=False)) for name in ["keys.npy", *names]
     )
-    return Inputs(keys, data)
+    return Inputs(keys, Fixed(data) if feed is None or not store.header["is_fed"] else feed)
 
 
 def _save_state(path: Path, states: Leaves) -> None:

@@ -1,18 +1,22 @@
-"""The structure of draws as JSON, for a store, and back."""
+"""The structure of draws as JSON, for a store or a saved result, and back."""
 
 from typing import Any
 
 import jax
+import numpy as np
 
 from levymc.algorithms import Info
 
-from ._program import Draws
+from ._step import Constant, Draws
 
 
 def numbered(tree: Any) -> Any:
-    """The tree with its leaves' numbers in their place."""
+    """The tree with its leaves' numbers in their place; constants stay and have none."""
     leaves, structure = jax.tree.flatten(tree)
-    return jax.tree.unflatten(structure, list(range(len(leaves))))
+    numbers = iter(range(len(leaves)))
+    return jax.tree.unflatten(
+        structure, [leaf if isinstance(leaf, Constant) else next(numbers) for leaf in leaves]
+    )
 
 
 def to_json(tree: Any) -> Any:
@@ -21,6 +25,8 @@ def to_json(tree: Any) -> Any:
         return tree
     if tree is None:
         return {"kind": "none"}
+    if isinstance(tree, Constant):
+        return {"kind": "constant", "value": tree.value.item(), "dtype": str(tree.value.dtype)}
     if isinstance(tree, dict):
         if not all(isinstance(key, str) for key in tree):
             raise TypeError("A store needs positions whose dictionaries have strings as keys.")
@@ -44,6 +50,8 @@ def from_json(node: Any) -> Any:
     kind, items = node["kind"], node.get("items")
     if kind == "none":
         return None
+    if kind == "constant":
+        return Constant(np.asarray(node["value"], node["dtype"]))
     if kind in ("list", "tuple"):
         values = [from_json(value) for value in items]
         return values if kind == "list" else tuple(values)
