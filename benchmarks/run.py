@@ -9,7 +9,9 @@ from pathlib import Path
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import drifts
+import exactness
 import jax
+import samplers
 import stable_accuracy
 import stable_speed
 from bars import Bar, line
@@ -21,6 +23,10 @@ SECTIONS = {
     "Drifts: accuracy": drifts.accuracy,
     "The paper's Table 1": drifts.table_1,
     "Drifts: speed": drifts.vectorised,
+    "Runs: speed": samplers.sampler_speed,
+    "The double well": exactness.double_well,
+    "Four modes": exactness.four_modes,
+    "Heavy tails": exactness.heavy_tails,
 }
 
 

@@ -1,7 +1,12 @@
-"""Speed of whole runs, as ratios to a scan written by hand and to BlackJAX's loop.
+"""Speed of whole runs, as ratios to a scan written by hand and to BlackJAX's loop."""
 
-Not all of these bars are met yet, so that `make bench` leaves them out: run this file by itself.
-"""
+import contextlib
+import io
+import itertools
+import os
+import tempfile
+import warnings
+from pathlib import Path
 
 import blackjax
 import jax
@@ -60,8 +65,12 @@ def runs(logdensity, eta, starts, num_steps):
     return {"hand": lambda: np.asarray(hand()), "blackjax": lambda: np.asarray(peer())} | ours
 
 
+def well_starts():
+    return jnp.full(CHAINS, -3.6, jnp.float32)
+
+
 def double_well_runs() -> list[Bar]:
-    starts = jnp.full(CHAINS, -3.6, jnp.float32)
+    starts = well_starts()
     times = interleaved_seconds(runs(double_well, ETA, starts, STEPS), rounds=9)
     return [
         Bar("ula / scan by hand, double well", ratio(times, "ula", "hand"), "×", 1.1),
@@ -71,8 +80,8 @@ def double_well_runs() -> list[Bar]:
     ]
 
 
-def logistic_runs() -> list[Bar]:
-    """10 000 rows and 100 coefficients, four chains."""
+def logistic_regression():
+    """10 000 rows and 100 coefficients."""
     key_rows, key_labels = jax.random.split(jax.random.key(1))
     rows = jax.random.normal(key_rows, (10_000, 100), jnp.float32)
     labels = jax.random.bernoulli(key_labels, 0.5, (10_000,)).astype(jnp.float32)
@@ -81,8 +90,13 @@ def logistic_runs() -> list[Bar]:
         scores = rows @ w
         return jnp.sum(labels * scores - jax.nn.softplus(scores)) - jnp.sum(w * w) / 2
 
+    return logdensity
+
+
+def logistic_runs() -> list[Bar]:
+    """Four chains."""
     starts = jnp.zeros((4, 100), jnp.float32)
-    times = interleaved_seconds(runs(logdensity, 1e-5, starts, 600), rounds=5)
+    times = interleaved_seconds(runs(logistic_regression(), 1e-5, starts, 600), rounds=5)
     return [
         Bar("ula / scan by hand, logistic regression", ratio(times, "ula", "hand"), "×", 1.1),
         Bar("fla / ula, logistic regression", ratio(times, "fla", "ula"), "×", 1.1),
@@ -90,10 +104,53 @@ def logistic_runs() -> list[Bar]:
     ]
 
 
+def stored(algorithm, starts, num_steps, thin) -> dict[str, list[float]]:
+    """The same run in memory, into a store, and with its bar shown."""
+    key, number = jax.random.key(0), itertools.count()
+
+    def run(**options):
+        return levymc.sample(algorithm, key, starts, num_steps, thin=thin, **options).positions
+
+    def with_bar():
+        with contextlib.redirect_stderr(io.StringIO()):
+            return run(progress=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        roads = {
+            "memory": lambda: run(progress=False),
+            "store": lambda: run(progress=False, store=Path(folder) / str(next(number))),
+            "bar": with_bar,
+        }
+        return interleaved_seconds(roads, rounds=7)
+
+
+def storage_and_bar() -> list[Bar]:
+    """Steps of 25 ns, of which every tenth is kept, or every one; and steps of a millisecond."""
+    os.environ["FORCE_COLOR"] = "1"  # so that the bar is drawn although nobody looks
+    well = levymc.ula(double_well, ETA)
+    thinned = stored(well, well_starts(), 10 * STEPS, 10)
+    every = stored(well, well_starts(), 10 * STEPS, 1)
+    logistic = levymc.ula(logistic_regression(), 1e-5)
+    slow = stored(logistic, jnp.zeros((4, 100), jnp.float32), 2000, 1)
+    return [
+        Bar(
+            "store / memory, double well thinned by 10",
+            ratio(thinned, "store", "memory"),
+            "×",
+            1.15,
+        ),
+        Bar("store / memory, logistic regression", ratio(slow, "store", "memory"), "×", 1.15),
+        Bar("store / memory, double well, 9 bytes in 25 ns", ratio(every, "store", "memory"), "×"),
+        Bar("progress bar / none, double well", ratio(thinned, "bar", "memory"), "×", 1.02),
+        Bar("progress bar / none, logistic regression", ratio(slow, "bar", "memory"), "×", 1.02),
+    ]
+
+
 def sampler_speed() -> list[Bar]:
     """In JAX's default precision, as BlackJAX draws its noise in the widest there is."""
-    with jax.enable_x64(False):
-        return [*double_well_runs(), *logistic_runs()]
+    with jax.enable_x64(False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # FLA with Euler's step explodes here: another bar says so
+        return [*double_well_runs(), *logistic_runs(), *storage_and_bar()]
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ LAYERS = (
     "experiments",
     "report",
     "cli",
+    "__main__",
 )
 NUMERICAL_CORE = LAYERS[: LAYERS.index("run") + 1]
 PRESENTATION = {"matplotlib", "rich", "typer"}

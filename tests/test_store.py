@@ -158,7 +158,7 @@ def test_a_store_is_not_written_over(stored):
 
 def test_a_store_in_use_is_refused(stored):
     folder, _ = stored
-    with _store.lock(folder / "lock"), pytest.raises(RuntimeError, match="in use"):
+    with _store.lock(folder), pytest.raises(RuntimeError, match="in use"):
         levymc.resume(folder, progress=False)
 
 

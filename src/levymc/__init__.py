@@ -1,8 +1,10 @@
 """Lévy-driven Markov chain Monte Carlo for JAX."""
 
 from levymc import algorithms as algorithms
+from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts
 from levymc import integrators as integrators
+from levymc import models as models
 from levymc import riesz as riesz
 from levymc import schedules as schedules
 from levymc import stable as stable

@@ -1,6 +1,5 @@
 """Files that are written whole or not at all."""
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -9,13 +8,17 @@ from pathlib import Path
 
 
 def atomic_bytes(path: Path, content: bytes) -> None:
-    """Put `content` into place in one step, safe on disk before."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
+    """Put `content` into place in one step, safe on disk before; folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def flush(files: list[Path]) -> None:
@@ -36,14 +39,26 @@ def digest(files: list[Path]) -> str:
     return total.hexdigest()
 
 
+class InUseError(RuntimeError):
+    """A folder that another process works in."""
+
+
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
+def lock(folder: Path) -> Iterator[None]:
     """Let one process at a time run; the lock goes with the process, however that ends."""
-    with path.open("w") as stream:
+    try:
+        import fcntl
+    except ImportError:  # Windows: there two runs into one folder are not told apart
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise RuntimeError(
-                f"{path.parent} is in use by another process. Wait for it, or stop it."
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUseError(
+                f"{folder} is in use by another process. Wait for it, or stop it."
             ) from None
         yield
+    finally:
+        os.close(descriptor)

@@ -40,6 +40,15 @@ class Outcome(NamedTuple):
     is_interrupted: bool
 
 
+class _Launched(NamedTuple):
+    """A chunk that is being computed; `draws` are awaited when they are read."""
+
+    chunk: int
+    draws: Leaves
+    states: Leaves
+    num_steps: int
+
+
 def execute(
     plan: Plan,
     program: Program,
@@ -51,27 +60,41 @@ def execute(
     progress: bool,
     count_divergences: Callable[[list[np.ndarray]], int],
 ) -> Outcome:
-    """Make the chunks from `begin` on.  Ctrl-C, and a loader that ends, end the run."""
-    keys, feed = inputs
+    """Make the chunks from `begin` on.  Ctrl-C, and a loader that ends, end the run.
+
+    While a chunk is computed, the one before it goes into the sink.
+    """
+    kept_states = states
     with progress_bar(progress, plan.num_steps, plan.num_chains) as report:
+
+        def settle(done: _Launched) -> Leaves:
+            kept = [np.asarray(leaf)[: done.num_steps // plan.cut.thin] for leaf in done.draws]
+            sink.append(done.chunk, kept, done.states)
+            report(done.num_steps, count_divergences(kept))
+            return done.states
+
         try:
             states = _burn_in(plan, program, inputs, states, report) if begin == 0 else states
             report(plan.first_step(begin) - (plan.burn_in if begin == 0 else 0), 0)
+            running = None
             for chunk in range(begin, plan.num_chunks):
-                first, thin = plan.first_step(chunk), plan.cut.thin
-                wanted = plan.draws_in(chunk)
-                data, fed = feed.take(first, wanted * thin, plan.chunk_steps)
-                numbers = jnp.int32(first), jnp.int32(fed)
-                states, draws = program.draw(states, keys, data, *numbers)
-                kept = [np.asarray(leaf)[: fed // thin] for leaf in draws]
-                sink.append(chunk, kept, states)
-                report(fed, count_divergences(kept))
-                if fed < wanted * thin:
-                    warnings.warn(_ENDED.format(first + fed, plan.num_steps), stacklevel=4)
-                    return Outcome(states, True)
+                launched = _launch(plan, program, inputs, states, chunk)
+                kept_states = settle(running) if running else kept_states
+                running, states = launched, launched.states
+                if launched.num_steps < plan.draws_in(chunk) * plan.cut.thin:
+                    ended = plan.first_step(chunk) + launched.num_steps
+                    warnings.warn(_ENDED.format(ended, plan.num_steps), stacklevel=4)
+                    return Outcome(settle(launched), True)
+            return Outcome(settle(running) if running else kept_states, False)
         except KeyboardInterrupt:
-            return Outcome(states, True)
-    return Outcome(states, False)
+            return Outcome(kept_states, True)
+
+
+def _launch(plan: Plan, program: Program, inputs: Inputs, states: Leaves, chunk: int) -> _Launched:
+    first, wanted = plan.first_step(chunk), plan.draws_in(chunk) * plan.cut.thin
+    data, fed = inputs.feed.take(first, wanted, plan.chunk_steps)
+    moved, draws = program.draw(states, inputs.keys, data, jnp.int32(first), jnp.int32(fed))
+    return _Launched(chunk, draws, moved, fed)
 
 
 def _burn_in(

@@ -30,7 +30,6 @@ def save(result: Result, path: Path) -> None:
     arrays = {str(place): leaf for place, leaf in enumerate(jax.tree.leaves(tree))}
     stream = io.BytesIO()
     np.savez(stream, levymc=text, **arrays)
-    path.parent.mkdir(parents=True, exist_ok=True)
     atomic_bytes(path, stream.getvalue())
 
 

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +139,7 @@ def open_store(path: Path) -> Store:
 
 def run_store(store: Store, feed: Feed | None, *, progress: bool) -> Result:
     """Make the chunks that are missing, and read the draws."""
-    with lock(store.path / "lock"):
+    with lock(store.path):
         begin = store.num_done
         outcome = execute(
             store.plan,
@@ -162,14 +163,21 @@ def read(store: Store, *, is_interrupted: bool = False) -> Result:
     if not done:
         raise StoreError(f"{store.path} has no draws yet. Go on with levymc.resume.")
     leaves = [store.array(leaf)[:, :done] for leaf in range(len(store.header["shapes"]))]
-    summaries = _load_program(store).finish(_load_state(store.path / f"state-{num_done}.npz"))
     return from_leaves(
         leaves,
         store.structure,
         (store.plan.num_chains, done),
         is_interrupted=is_interrupted,
-        observed=jax.tree.map(lambda place: summaries[place], store.observed),
+        observed=_observed(store, num_done),
     )
+
+
+def _observed(store: Store, num_done: int) -> dict[str, Any]:
+    if not store.observed:
+        return {}
+    states = _load_state(store.path / f"state-{num_done}.npz")
+    summaries = _load_program(store).finish(states)
+    return jax.tree.map(lambda place: summaries[place], store.observed)
 
 
 class _Sink:
@@ -209,15 +217,16 @@ def _telling_where_it_stopped(store: Store, num_draws: int) -> Iterator[None]:
 
 def _exported(ready: Prepared) -> dict[str, export.Exported]:
     """The compiled functions, for another process."""
-    plan, program, inputs, states, _, _ = ready
+    plan, program, inputs, states, _, observed = ready
     zero = jnp.int32(0)
     data, _ = inputs.feed.take(0, 1, plan.chunk_steps)
     arguments = (states, inputs.keys, data, zero, zero)
-    return {
-        "draw.bin": export.export(program.draw)(*arguments),
-        "advance.bin": export.export(program.advance)(*arguments),
-        "finish.bin": export.export(program.finish)(states),
-    }
+    exported = {"draw.bin": export.export(program.draw)(*arguments)}
+    if plan.burn_in:
+        exported["advance.bin"] = export.export(program.advance)(*arguments)
+    if observed:
+        exported["finish.bin"] = export.export(program.finish)(states)
+    return exported
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
@@ -242,11 +251,17 @@ def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]
 
 
 def _load_program(store: Store) -> Program:
-    def load(name: str) -> Any:
-        serialized = bytearray((store.path / name).read_bytes())
-        return jax.jit(export.deserialize(serialized).call)
+    """The stored functions; one that the run does not need is not there."""
+    loaded = [
+        _compiled((store.path / name).read_bytes()) if (store.path / name).exists() else None
+        for name in ("advance.bin", "draw.bin", "finish.bin")
+    ]
+    return Program(*loaded)
 
-    return Program(load("advance.bin"), load("draw.bin"), load("finish.bin"))
+
+@lru_cache(maxsize=32)  # so that a second run of the same program compiles nothing
+def _compiled(serialized: bytes) -> Any:
+    return jax.jit(export.deserialize(bytearray(serialized)).call)
 
 
 def _load_inputs(store: Store, feed: Feed | None) -> Inputs:

@@ -1,0 +1,126 @@
+"""The commands; what they need is imported when they are called, so that --help is quick."""
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._exit import Exit, guarded, stop
+
+EXAMPLES = """
+**Examples**
+
+- `levymc list`
+- `levymc run stable-laws`
+- `levymc run all --profile paper --jobs 2`
+- `levymc report results`
+"""
+RUN_EXAMPLES = """
+**Examples**
+
+- `levymc run stable-laws`
+- `levymc run stable-laws --profile paper --out results --seed 1 --jobs 2`
+- `levymc run all --force`
+
+**Exit codes**: 0 fine; 1 a check failed; 2 bad input; 3 a folder cannot be read or written;
+4 a fault of the program; 130 stopped by Ctrl-C.
+"""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(epilog=EXAMPLES)
+def levymc() -> None:
+    """Lévy-driven Markov chain Monte Carlo: the paper's experiments, run and judged."""
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """List the experiments."""
+    from ._show import show_list
+
+    show_list()
+
+
+@app.command(epilog=RUN_EXAMPLES)
+def run(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all.")],
+    profile: Annotated[
+        str, typer.Option(help="quick takes seconds; paper has the paper's sizes.")
+    ] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random numbers.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Processes, of one thread each; 0: in this process.")
+    ] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, over what is there.")] = False,
+) -> None:
+    """Run experiments, or go on with what is missing of them.
+
+    Results go to OUT/NAME. Stop with Ctrl-C whenever you like: the same command goes on. What is
+    there is not written over unless you say --force.
+    """
+    from ._run import Request, run_all
+
+    raise typer.Exit(int(run_all(Request(names, profile, out, seed, jobs, force))))
+
+
+@app.command()
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="As --out of run.")
+    ] = Path("results"),
+) -> None:
+    """Write one page on all results in a folder."""
+    with guarded(f"levymc report {folder}", ValueError):
+        print(_optional("levymc.report").write_page(folder))
+
+
+@app.command()
+def demo() -> None:
+    """Show in a minute why Lévy noise matters."""
+    with guarded("levymc demo", ValueError):
+        _optional("levymc.experiments.demo").main()
+
+
+@app.command()
+def version(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also of what it stands on, and devices.")
+    ] = False,
+) -> None:
+    """Print the version."""
+    if verbose:
+        from ._show import show_versions
+
+        show_versions()
+    else:
+        from importlib.metadata import version as version_of
+
+        print(f"levymc {version_of('levymc')}")
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        app(prog_name="levymc")
+    except KeyboardInterrupt:
+        raise SystemExit(int(Exit.INTERRUPTED)) from None
+
+
+def _optional(module: str) -> Any:
+    """A module that this version may lack."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        sentence = f"this version has no {module}: install a newer one."
+        raise stop(Exit.BAD_INPUT, sentence) from None

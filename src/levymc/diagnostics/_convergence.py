@@ -1,0 +1,141 @@
+r"""Rank-based R-hat and effective sample size: they stay valid where there is no variance."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from ._draws import by_coordinate, checked_variables
+
+FEWEST_DRAWS = 4  # of a chain, for ArviZ to split it
+KINDS = ("bulk", "tail")
+
+
+def rhat(draws: Any) -> dict[str, np.ndarray]:
+    r"""Rank-normalised split R-hat, by ArviZ:
+
+    .. math:: \hat R = \sqrt{\tfrac{N-1}{N} + \tfrac{B}{N W}}
+
+    with B and W the variances between and within half-chains, of the normal scores of the ranks,
+    of the draws or of their distances from the median, whichever is larger.  Ranks have moments
+    whatever the draws have.  Above 1.01 the chains do not agree.
+
+    Not valid when: all chains started at one place, as they agree about what none has seen.
+    The weights of decreasing steps are not used.
+
+    Args:
+        draws: a `Result`, or a pytree of arrays with the axes (chain, draw, …).  One chain is cut
+            into two first.
+
+    Returns: by variable, an array of the variable's shape.  Infinite where no chain moves and they
+        differ; NaN, with a warning, where all draws are equal.
+
+    Raises:
+        ValueError, TypeError: draws that are not finite, or fewer than four a chain.
+        ImportError: ArviZ is not installed.
+
+    Examples:
+        >>> import numpy as np
+        >>> from levymc import diagnostics
+        >>> draws = np.random.default_rng(0).standard_cauchy((4, 1000))
+        >>> bool(diagnostics.rhat(draws)["x"] < 1.01)
+        True
+        >>> bool(diagnostics.rhat(draws + np.arange(4.0)[:, None])["x"] < 1.01)
+        False
+
+    References: [vehtari2021], section 4.1.
+    """
+    found = _splittable(draws)
+    return by_coordinate(found, lambda name, values: _told(name, rhat_of(values)))
+
+
+def ess(draws: Any, *, kind: str = "bulk") -> dict[str, np.ndarray]:
+    r"""Effective sample size, by ArviZ: how many independent draws would tell as much,
+
+    .. math:: N_{\text{eff}} = \frac{M N}{1 + 2 \sum_{t ≥ 1} ρ_t},
+
+    M chains of N draws, with ρ the autocorrelations of the ranks' normal scores ("bulk"), or of the
+    indicators of the draws below the 5 % and 95 % quantiles, whichever gives less ("tail").
+    Below some 400 neither quantiles nor R-hat are to be trusted.
+
+    Not valid when: the chains have missed a mode.  The weights of decreasing steps are not used.
+
+    Args:
+        draws: as for `rhat`.
+        kind: "bulk" or "tail".
+
+    Returns, Raises: as for `rhat`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from levymc import diagnostics
+        >>> draws = np.random.default_rng(0).standard_cauchy((4, 1000))
+        >>> bool(diagnostics.ess(draws, kind="tail")["x"] > 3000)
+        True
+
+    References: [vehtari2021], sections 3 and 4.3.
+    """
+    if kind not in KINDS:
+        raise ValueError(f'`kind` must be "bulk" or "tail", got {kind!r}.')
+    found = _splittable(draws)
+    return by_coordinate(found, lambda name, values: _told(name, ess_of(values, kind)))
+
+
+def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
+    if np.all(values == values[:, :1]):
+        return float("nan") if np.all(values == values[0, 0]) else float("inf")
+    if len(values) == 1:
+        half = values.shape[1] // 2
+        values = values[0, : 2 * half].reshape(2, half)
+    with np.errstate(divide="ignore", invalid="ignore"):  # half-chains that never move
+        return float(_arviz().rhat(values))
+
+
+def ess_of(values: Float[np.ndarray, "chain draw"], kind: str) -> float:
+    """NaN for equal draws, for which ArviZ gives the number of draws."""
+    if np.all(values == values[0, 0]):
+        return float("nan")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(_arviz().ess(values, method=kind))
+
+
+def has_arviz() -> bool:
+    try:
+        _arviz()
+    except ImportError:
+        return False
+    return True
+
+
+def _arviz() -> Any:
+    try:
+        import arviz
+    except ImportError:
+        raise ImportError(
+            "R-hat and the effective sample size are ArviZ's, which is not installed. "
+            "Install it with: pip install 'levymc[arviz]'."
+        ) from None
+    return arviz
+
+
+def _splittable(draws: Any) -> dict[str, np.ndarray]:
+    found = checked_variables(draws)
+    for name, leaf in found.items():
+        fewest = FEWEST_DRAWS * (2 if leaf.shape[0] == 1 else 1)
+        if leaf.shape[1] < fewest:
+            raise ValueError(
+                f"`draws` must have at least {fewest} draws a chain, got {leaf.shape[1]} of "
+                f"{name}. Run the chains longer."
+            )
+    return found
+
+
+def _told(name: str, value: float) -> float:
+    if np.isnan(value):
+        warnings.warn(
+            f"All draws of {name} are equal, so that nothing can be said of their convergence. "
+            "See levymc.diagnostics.check(result).",
+            stacklevel=6,
+        )
+    return value

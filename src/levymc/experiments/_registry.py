@@ -1,0 +1,36 @@
+"""The experiments by name, in the order of the paper."""
+
+from importlib import import_module
+
+from ._experiment import Experiment, nearest
+
+# A module is imported when its experiment is asked for; it holds it as EXPERIMENT.
+MODULES = {
+    "stable-laws": "levymc.experiments.stable_laws",
+}
+
+
+def names() -> list[str]:
+    """The names of all experiments.
+
+    >>> import levymc.experiments
+    >>> "stable-laws" in levymc.experiments.names()
+    True
+    """
+    return list(MODULES)
+
+
+def get(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        ValueError: there is none; the message names the nearest.
+
+    Examples:
+        >>> import levymc.experiments
+        >>> levymc.experiments.get("stable-laws").paper_item
+        'Figure 1'
+    """
+    if name not in MODULES:
+        raise ValueError(f"Experiments: {nearest(name, MODULES)}")
+    return import_module(MODULES[name]).EXPERIMENT

@@ -1,0 +1,10 @@
+"""Targets to try samplers on: log densities as plain functions, and what is known of their laws."""
+
+from ._cauchy import cauchy as cauchy
+from ._double_well import double_well as double_well
+from ._four_modes import FOUR_MODES_MEANS as FOUR_MODES_MEANS
+from ._four_modes import FOUR_MODES_SCALE as FOUR_MODES_SCALE
+from ._four_modes import FOUR_MODES_WEIGHTS as FOUR_MODES_WEIGHTS
+from ._four_modes import four_modes as four_modes
+from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
+from ._student_t import student_t as student_t
