@@ -26,7 +26,8 @@ def fla(
 
     (the drift's step tamed, unless another integrator is given).
 
-    Targets: not φ, for α < 2, however small the step: see `levymc.drifts.leading_term`.
+    Targets: not φ, for α < 2, however small the step: see `levymc.drifts.leading_term`, and the
+    ledger, docs/ledger.md, for how far off it is.
     Not valid when: the target is heavy-tailed, as the gradient cannot pull back a jump.
 
     Args:
