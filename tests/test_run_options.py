@@ -14,7 +14,7 @@ import pytest
 
 import levymc
 from levymc import schedules
-from levymc.run import _batches, _plan
+from levymc.run import _batches, _plan, _prepare, _step
 from levymc.run._hoist import hoist_bits
 
 KEY = jax.random.key(5)
@@ -116,6 +116,13 @@ def test_a_run_compiles_once_and_a_second_not_at_all():
     # Once for its shapes, once for the program; JAX may keep a trace of the first for the second.
     assert count(40) <= 3
     assert count(400) <= 3
+
+
+def test_weakly_typed_starts_do_not_compile_the_program_twice():
+    recipe = _step.Recipe(levymc.levy_walk(normal, 1.0))
+    starts = jnp.full(4, -3.6)
+    assert starts.weak_type
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(_prepare._start(recipe, starts)))
 
 
 def test_an_optax_schedule_serves():

@@ -114,7 +114,7 @@ def prepare(
 
 def _start(recipe: Recipe, positions: Any) -> Any:
     """The states of all chains; refuse starts at which something is not finite."""
-    carries = compile_init(recipe)(jax.tree.map(jnp.asarray, positions))
+    carries = jax.tree.map(_strong, compile_init(recipe)(jax.tree.map(jnp.asarray, positions)))
     for path, leaf in jax.tree_util.tree_leaves_with_path(carries.state):
         values = np.asarray(leaf)
         if jnp.issubdtype(leaf.dtype, jnp.floating) and not np.all(np.isfinite(values)):
@@ -125,6 +125,11 @@ def _start(recipe: Recipe, positions: Any) -> Any:
                 "Start inside the support of the target."
             )
     return carries
+
+
+def _strong(leaf: Any) -> Any:
+    """Without JAX's weak type: steps lose it, and the program would be compiled anew for them."""
+    return jax.lax.convert_element_type(leaf, leaf.dtype) if leaf.weak_type else leaf
 
 
 def _bytes(draws: Draws) -> int:
