@@ -7,6 +7,12 @@ from ._experiment import Experiment, nearest
 # A module is imported when its experiment is asked for; it holds it as EXPERIMENT.
 MODULES = {
     "stable-laws": "levymc.experiments.stable_laws",
+    "invariance": "levymc.experiments.invariance",
+    "weak-convergence": "levymc.experiments.weak_convergence",
+    "double-well-histograms": "levymc.experiments.double_well_histograms",
+    "double-well-truncation": "levymc.experiments.double_well_truncation",
+    "drift-accuracy": "levymc.experiments.drift_accuracy",
+    "double-well-bias": "levymc.experiments.double_well_bias",
 }
 
 
