@@ -8,8 +8,8 @@ import pytest
 from levymc import schedules
 from levymc.experiments import _double_well as well
 from levymc.experiments import double_well_bias as experiment
-from levymc.experiments._double_well_bias_chains import METHODS, algorithm, simulate
 from levymc.experiments.double_well_bias import DoubleWellBias
+from levymc.experiments.double_well_bias._chains import METHODS, algorithm, simulate
 
 CONFIG = DoubleWellBias(
     alphas=(1.7, 2.0),

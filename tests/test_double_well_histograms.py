@@ -11,7 +11,7 @@ from levymc import diagnostics, experiments
 from levymc.experiments import _double_well as well
 from levymc.experiments import demo
 from levymc.experiments import double_well_histograms as histograms
-from levymc.experiments._double_well_histograms_words import check_left_mass
+from levymc.experiments._double_well_checks import check_left_mass
 from levymc.experiments._double_well_samplers import Sampler, balanced, measure, run_from_left
 
 TINY = histograms.Histograms(num_runs=3, num_steps=200)

@@ -8,9 +8,10 @@ import pytest
 
 from levymc import drifts, experiments
 from levymc.experiments import _double_well as well
-from levymc.experiments import _double_well_equilibrium as equilibrium
-from levymc.experiments import _double_well_transient as transient
-from levymc.experiments import _truncated_drift, published
+from levymc.experiments import published
+from levymc.experiments.double_well_truncation import _equilibrium as equilibrium
+from levymc.experiments.double_well_truncation import _transient as transient
+from levymc.experiments.double_well_truncation import _truncated_drift
 
 EXPERIMENT = experiments.get("double-well-truncation")
 TINY = dataclasses.replace(

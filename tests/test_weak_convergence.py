@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from levymc.experiments import _double_well as well
-from levymc.experiments import _weak_convergence_chains as chains
 from levymc.experiments import weak_convergence as experiment
 from levymc.experiments.weak_convergence import WeakConvergence
+from levymc.experiments.weak_convergence import _chains as chains
 
 CONFIG = WeakConvergence(num_repeats=40, last=14)
 

@@ -1,6 +1,6 @@
 """The paper's figures and tables, each run, checked against what was published, and judged.
 
-An experiment is one module with a constant ``EXPERIMENT``, an `Experiment`, entered by its name
+An experiment is one package with a constant ``EXPERIMENT``, an `Experiment`, entered by its name
 into ``MODULES`` of ``_registry.py``.  `run` cuts it into cells, independent units of work, each of
 which is deterministic in the seed and its own id and is kept on disk as soon as it is made: a run
 that was killed goes on with the next missing cell.  From the cells come tables, from the tables

@@ -7,13 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from levymc import algorithms, drifts, integrators
+from levymc import algorithms, integrators
 from levymc.run import Result, sample
 
 from . import _double_well as well
 
 BINS = np.linspace(-6.0, 6.0, 121)  # of the histograms that are drawn
-NUM_NODES = 48  # the drift is right to 1e-4, far below the error of a step
 
 
 class Sampler(NamedTuple):
@@ -37,13 +36,8 @@ def algorithm(sampler: Sampler) -> algorithms.SamplingAlgorithm:
         step = integrators.tamed() if sampler.name.endswith("tamed") else integrators.euler()
         return algorithms.fla(well.target, eta, alpha, integrator=step)
     follow = integrators.split() if sampler.name.endswith("split") else integrators.tamed(0.5)
-    return algorithms.flmc(well.target, eta, alpha, drift=exact_drift(alpha), integrator=follow)
-
-
-def exact_drift(alpha: float) -> drifts.Drift:
-    """Beyond 5.7 there is no mass of note, so no farther from x than |x| + 5.7."""
-    return drifts.quadrature(
-        well.target, alpha, radius=lambda x: jnp.abs(x) + 5.7, num_nodes=NUM_NODES
+    return algorithms.flmc(
+        well.target, eta, alpha, drift=well.exact_drift(alpha), integrator=follow
     )
 
 
