@@ -15,9 +15,8 @@ PIP = "$(PYTHON)" -m pip --disable-pip-version-check --python $(BIN) install -q
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: $(INSTALLED)  ## draw the stable laws into build/stable_laws.png
-	@mkdir -p build
-	@$(BIN) examples/stable_laws.py --out build/stable_laws.png
+demo: $(INSTALLED)  ## three samplers on a double well: table, picture and page
+	@$(BIN) -m levymc demo
 
 test: lint  ## lint, check the types, run every test and doctest
 	$(BIN) -m pytest -q -n $(JOBS) --dist worksteal
@@ -42,7 +41,7 @@ lock: $(INSTALLED)  ## choose the newest versions that pyproject.toml allows
 
 clean:  ## remove what the other targets made, except the environment
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last. The marker stands while pip works: where one is found, an earlier
 # install was cut short, so that no package in the environment can be trusted to be whole.

@@ -1,18 +1,18 @@
 """The commands; what they need is imported when they are called, so that --help is quick."""
 
-import importlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ._exit import Exit, guarded, stop
+from ._exit import Exit, guarded
 
 EXAMPLES = """
 **Examples**
 
+- `levymc demo`
 - `levymc list`
-- `levymc run stable-laws`
+- `levymc run double-well-histograms`
 - `levymc run all --profile paper --jobs 2`
 - `levymc report results`
 """
@@ -64,8 +64,8 @@ def run(
 ) -> None:
     """Run experiments, or go on with what is missing of them.
 
-    Results go to OUT/NAME. Stop with Ctrl-C whenever you like: the same command goes on. What is
-    there is not written over unless you say --force.
+    Results go to OUT/NAME, and a page on all of them to OUT/index.html. Stop with Ctrl-C whenever
+    you like: the same command goes on. What is there is not written over unless you say --force.
     """
     from ._run import Request, run_all
 
@@ -79,15 +79,20 @@ def report(
     ] = Path("results"),
 ) -> None:
     """Write one page on all results in a folder."""
+    from levymc.report import write_page
+
     with guarded(f"levymc report {folder}", ValueError):
-        print(_optional("levymc.report").write_page(folder))
+        print(write_page(folder))
 
 
 @app.command()
 def demo() -> None:
     """Show in a minute why Lévy noise matters."""
+    from levymc.experiments.demo import main
+    from levymc.report import write_page
+
     with guarded("levymc demo", ValueError):
-        _optional("levymc.experiments.demo").main()
+        print(f"Page: {write_page(main())}")
 
 
 @app.command()
@@ -113,14 +118,3 @@ def main() -> None:
         app(prog_name="levymc")
     except KeyboardInterrupt:
         raise SystemExit(int(Exit.INTERRUPTED)) from None
-
-
-def _optional(module: str) -> Any:
-    """A module that this version may lack."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        sentence = f"this version has no {module}: install a newer one."
-        raise stop(Exit.BAD_INPUT, sentence) from None

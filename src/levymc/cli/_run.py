@@ -48,6 +48,7 @@ class Request:
 def run_all(request: Request) -> Exit:
     """Run them, having first made sure that none will be refused; the worst outcome counts."""
     from levymc import experiments
+    from levymc.report import write_page
 
     with guarded(request.resume, ValueError):
         chosen = _choose(request.names)
@@ -73,6 +74,8 @@ def run_all(request: Request) -> Exit:
             )
         show_results(results)
         has_failed |= results.has_failed
+    with guarded(request.resume, experiments.MismatchError):
+        print(f"Page: {write_page(request.out)}")
     return Exit.CHECK_FAILED if has_failed else Exit.FINE
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,6 @@ def preflight(
     force: bool = False,
 ) -> None:
     """Refuse at once what `run` would refuse; nothing is written."""
-    if find_spec("matplotlib") is None:
-        raise ValueError("Figures need matplotlib: install it with pip install 'levymc[plots]'.")
     num_cells = len(experiment.checked_cells(experiment.config(profile)))
     wanted = _manifest.new(experiment, profile, check_seed(seed), num_cells)
     folder = Folder(Path(out) / experiment.name)

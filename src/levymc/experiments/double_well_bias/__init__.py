@@ -99,6 +99,11 @@ def summarise(config: DoubleWellBias, results: Mapping[str, CellResult]) -> Tabl
             _over_sets(config, sets),
         ),
         "sets": sets,
+        "pairs": Table.stack(
+            "Of the pairs (a, b) that were tried, how many let a chain explode, and with how many "
+            "of the others chains hop less than once on average.",
+            (_count_pairs(cell, results[cell.id]) for cell in cells(config)),
+        ),
         "diffusion": Table.stack(
             "The stationary law of FLA's diffusion, from its generator, and the published bias.",
             (diffusion(alpha) for alpha in config.alphas),
@@ -129,6 +134,13 @@ def _judged(
             "hops": result["hops"][there],
             "exploded": result["exploded"][there],
         }
+
+
+def _count_pairs(cell: Cell, result: CellResult) -> dict[str, Any]:
+    explodes = result["exploded"].max(axis=1) > 0
+    stays = ~explodes & (result["hops"].mean(axis=1) < 1)
+    counts = {"pairs": explodes.size, "exploding": explodes.sum(), "staying": stays.sum()}
+    return {**cell.parameters, **counts}
 
 
 def _over_sets(config: DoubleWellBias, sets: Table) -> Iterator[dict[str, Any]]:

@@ -94,15 +94,17 @@ def _heavy(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _of_euler(tables: Tables) -> str:
     rows, published = _rows(tables, EULER), _heavy(tables["diffusion"].rows())
-    sets = _heavy(tables["sets"].where(method=EULER, selected_by=BY_SIZE).rows())
-    exploded = sum(row["exploded"] > 0 for row in sets)
+    pairs = _heavy(tables["pairs"].where(method=EULER).rows())
+    exploding, staying, count = (
+        sum(row[name] for row in pairs) for name in ("exploding", "staying", "pairs")
+    )
     gaussian = [row["abs_bias"] for row in rows if row["alpha"] == 2]
     stuck = f" At α = 2 it is {gaussian[0]:.2f}: all stay in the left well." if gaussian else ""
     return (
         "By Euler's step the mean |bias| of the best pair for α < 2 is "
         f"{_span(_heavy(rows), 'chosen_abs_bias')} even on the seeds that chose it (published: "
-        f"{_span(published, 'published')}): shorter steps do not hop, and longer ones explode, as "
-        f"one chain or more did in {exploded} of {len(sets)} sets of other seeds.{stuck}"
+        f"{_span(published, 'published')}): of {count} pairs, over all α, {exploding} let a chain "
+        f"explode, and with {staying} more chains hop less than once.{stuck}"
     )
 
 
