@@ -13,7 +13,8 @@ def published(figure: str) -> Table:
     """The points of a figure of the paper, with columns alpha, x and y.
 
     Args:
-        figure: ``fig3_top_bias_vs_K``, ``fig3_bottom_bias_vs_h`` or ``fig4_bias_vs_alpha``.
+        figure: such as ``fig4_bias_vs_alpha``; of the curves of ``fig5_ml1m``, ``fig5_ml10m`` and
+            ``fig5_ml20m`` some forty points each.
 
     Examples:
         >>> import levymc.experiments
