@@ -1,6 +1,7 @@
 """``levymc data``: import, fetch and list data sets."""
 
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +56,7 @@ def import_(
     cache: Cache = None,
 ) -> None:
     """Read your copy of a data set and keep it, checked, in the cache."""
-    with guarded(shlex.join(["levymc", "data", "import", name, "--from", str(source)]), ValueError):
+    with guarded(shlex.join(["levymc", *sys.argv[1:]]), ValueError):
         from levymc import data
 
         data.import_dataset(name, source, cache)
@@ -75,7 +76,7 @@ def fetch(
     cache: Cache = None,
 ) -> None:
     """Show the licence of a data set, download it, check it, and keep it in the cache."""
-    with guarded(shlex.join(["levymc", "data", "fetch", name]), ValueError):
+    with guarded(shlex.join(["levymc", *sys.argv[1:]]), ValueError):
         from levymc import data
 
         if force or data.cached(name, cache) is None:

@@ -1,7 +1,7 @@
 """A file as blocks of whole lines, so that memory does not grow with it."""
 
 from collections.abc import Iterator
-from typing import IO
+from typing import Protocol, runtime_checkable
 
 from ._errors import DataError
 
@@ -9,7 +9,14 @@ BLOCK_BYTES = 2**20  # a block and what is made of it stay in a processor's cach
 LONGEST_LINE = 2**16
 
 
-def blocks(stream: IO[bytes], label: str) -> Iterator[bytes]:
+@runtime_checkable
+class Readable(Protocol):
+    """A stream of bytes: a file, or a member of an archive."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def blocks(stream: Readable, label: str) -> Iterator[bytes]:
     """Blocks that end with a line break.
 
     A last line without a break is given one.

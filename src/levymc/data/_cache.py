@@ -56,15 +56,8 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 def store(folder: Path, kind: type, value: Any, facts: dict[str, Any]) -> None:
     """Write the arrays of `value`, a NamedTuple of class `kind`; to be called by one at a time."""
-    partial = folder / f"{os.getpid()}.npz.partial"
-    try:
-        with partial.open("wb") as stream:
-            np.savez(stream, **_plain(value))  # type: ignore[arg-type]
-        flush([partial])
-        checksum = sha256_of(partial)
-        file = partial.replace(folder / f"{checksum[:16]}.npz")
-    finally:
-        partial.unlink(missing_ok=True)
+    old = set(folder.glob("*.npz"))
+    file, checksum = _written(folder, value)
     manifest = {
         "format": FORMAT,
         "kind": kind.__name__,
@@ -73,11 +66,28 @@ def store(folder: Path, kind: type, value: Any, facts: dict[str, Any]) -> None:
         "bytes": file.stat().st_size,
         **facts,
     }
-    text = json.dumps(manifest, indent=1, ensure_ascii=False)
-    atomic_bytes(folder / MANIFEST, text.encode())
-    for old in folder.glob("*.npz"):
-        if old != file:
-            old.unlink()
+    try:
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        atomic_bytes(folder / MANIFEST, text.encode())
+    except BaseException:
+        if file not in old:
+            file.unlink()
+        raise
+    for outdated in old - {file}:
+        outdated.unlink()
+
+
+def _written(folder: Path, value: Any) -> tuple[Path, str]:
+    """The file of the arrays, named by its checksum, and that."""
+    partial = folder / f"{os.getpid()}.npz.partial"
+    try:
+        with partial.open("wb") as stream:
+            np.savez(stream, **_plain(value))  # type: ignore[arg-type]
+        flush([partial])
+        checksum = sha256_of(partial)
+        return partial.replace(folder / f"{checksum[:16]}.npz"), checksum
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> dict[str, np.ndarray]:

@@ -48,9 +48,10 @@ def _row(text: bytes, kind: Format, scale: tuple[int, ...]) -> tuple[int, int, i
             f"{kind.separator.decode()!r}: {', '.join(FIELDS)}."
         )
     user, item, rating, time = fields
+    row = _id("user", user), _id("item", item), _half_stars(rating, scale)
     if not WHOLE.fullmatch(time):
         raise ValueError(f"timestamp {time!r} is no whole number.")
-    return _id("user", user), _id("item", item), _half_stars(rating, scale)
+    return row
 
 
 def _id(field: str, text: str) -> int:

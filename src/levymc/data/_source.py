@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
+from ._blocks import Readable
 from ._errors import DataError
 from ._zip import archive, member
 
@@ -21,7 +22,7 @@ class Source(NamedTuple):
     """
 
     label: str
-    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    open: Callable[[], AbstractContextManager[Readable]]
 
 
 def find(path: Path, filenames: Sequence[str]) -> Source:

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
 
+from ._blocks import Readable
 from ._errors import DataError
 
 MOST_MEMBERS = 10_000
@@ -37,7 +37,7 @@ def archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 @contextmanager
-def member(path: Path, name: str) -> Iterator[IO[bytes]]:
+def member(path: Path, name: str) -> Iterator[Readable]:
     """A member to read from.
 
     Raises:
