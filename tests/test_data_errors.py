@@ -62,6 +62,13 @@ def test_the_line_is_right_with_no_header_and_at_the_end(tmp_path):
     assert f"{file}:4: rating '\\\\xff\\\\xfe' is no number" in fault(file)
 
 
+@pytest.mark.parametrize("line", ["1:0:2::3::4", "1::2:0:3::4", "1::2::3:0:4", "1:2:3::::4"])
+def test_colons_that_stand_apart(tmp_path, line):
+    file = tmp_path / "ratings.dat"
+    file.write_text(f"{DAT_TEXT}{line}\n")
+    assert fault(file).startswith(f"{file}:4: ")
+
+
 def test_a_pair_that_comes_again_is_told_with_both_lines(tmp_path):
     file = tmp_path / "ratings.csv"
     file.write_text(CSV_TEXT + "9,9,1.0,1\n7,20,4.0,1\n3,20,1.0,2\n")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.toy_ratings import CSV_HEADER, CSV_TEXT, DAT_TEXT, TAB_TEXT, triples, zipped
 
 from levymc import data
-from levymc.data import _blocks, _careful, _fast
+from levymc.data import _assemble, _blocks, _careful, _fast
 from levymc.data._columns import HALF_STARS
 from levymc.data._formats import CSV, DAT, FORMATS, TAB
 
@@ -87,6 +87,18 @@ def test_a_file_that_is_sorted_and_one_that_is_not_give_the_same(tmp_path):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(one, planted)
         assert one.dtype == planted.dtype
+
+
+def test_sorting_by_words_and_by_order_agree():
+    generator = np.random.default_rng(2)
+    users = generator.permutation(np.arange(500, dtype=np.uint32) % 50)
+    items = generator.integers(0, 40, 500).astype(np.uint32)
+    codes = ((users * 40 + items) % 10).astype(np.uint8)
+    for sizes in ((50, 40, 10), (2**32, 2**32, 10)):
+        found = _assemble._sorted(users, items, codes, sizes)
+        np.testing.assert_array_equal(found[0] * 40 + found[1], np.sort(users * 40 + items))
+        np.testing.assert_array_equal((found[0] * 40 + found[1]) % 10, found[2])
+        assert [one.dtype for one in found] == [np.uint32, np.uint32, np.uint8]
 
 
 @pytest.mark.parametrize("block_bytes", [7, 1000])
