@@ -1,7 +1,6 @@
 """Ratings from a person's own table."""
 
 import csv
-import math
 import os
 from array import array
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from ._assemble import assemble
 from ._errors import DataError, at_line
 from ._ratings import Ratings, smallest_unsigned
-from ._table_columns import choose_columns, is_number
+from ._table_columns import choose_columns, finite
 from ._table_ids import LONGEST_ID, order_of
 
 DELIMITERS = ("::", "\t", ";", ",")
@@ -117,18 +116,27 @@ def _add(
 ) -> None:
     if len(fields) != width:
         raise at_line(label, line, f"{len(fields)} fields, where the first line has {width}.")
-    user, item, rating = (fields[place].strip() for place in places)
-    for name, text in (("user", user), ("item", item)):
-        if not text:
-            raise at_line(label, line, f"there is no {name}.")
-        if len(text) > LONGEST_ID:
-            raise at_line(label, line, f"the {name} has more than {LONGEST_ID} characters.")
-    if not is_number(rating) or not math.isfinite(value := float(rating)):
-        raise at_line(label, line, f"rating {rating!r} is no finite number.")
-    rows.user.append(rows.users.setdefault(user, len(rows.users)))
-    rows.item.append(rows.items.setdefault(item, len(rows.items)))
-    rows.rating.append(value)
+    user, item, rating = fields[places[0]], fields[places[1]], fields[places[2]]
+    try:
+        rows.user.append(_number_of("user", user, rows.users))
+        rows.item.append(_number_of("item", item, rows.items))
+        rows.rating.append(finite(rating))
+    except ValueError as error:
+        raise at_line(label, line, f"{error}") from None
     rows.line.append(line)
+
+
+def _number_of(name: str, field: str, known: dict[str, int]) -> int:
+    """Ids are numbered in the order in which they first occur."""
+    number = known.get(field)
+    if number is not None:
+        return number
+    text = field.strip()
+    if not text:
+        raise ValueError(f"there is no {name}.")
+    if len(text) > LONGEST_ID:
+        raise ValueError(f"the {name} has more than {LONGEST_ID} characters.")
+    return known.setdefault(text, len(known))
 
 
 def _ratings(rows: _Rows, label: str) -> Ratings:

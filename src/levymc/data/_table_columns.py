@@ -1,12 +1,16 @@
 """Which columns of a table hold user, item and rating."""
 
+import math
 import operator
 from collections.abc import Sequence
+
+import numpy as np
 
 USER_NAMES = ("user",)
 ITEM_NAMES = ("item", "movie", "film", "product", "book")
 RATING_NAMES = ("rating", "score", "stars")
 NEEDED = 3
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def choose_columns(
@@ -24,16 +28,31 @@ def choose_columns(
         )
     names = [name.strip() for name in first]
     places = (_named(names) or (0, 1, 2)) if wanted is None else _wanted(names, wanted)
-    return places, not is_number(names[places[2]])
+    return places, _is_header(names[places[2]])
 
 
-def is_number(text: str) -> bool:
-    """Whether Python takes it as a number; underscores, which people do not write, apart."""
+def finite(text: str) -> float:
+    """A number that is finite in single precision, as Python writes it but for underscores.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= LARGEST or "_" in text:  # NaN fails every comparison
+        raise ValueError(f"rating {text.strip()!r} is no finite number.")
+    return value
+
+
+def _is_header(text: str) -> bool:
+    """Whether the place of a rating holds no number at all."""
     try:
         float(text)
     except ValueError:
-        return False
-    return "_" not in text
+        return True
+    return False
 
 
 def _named(names: list[str]) -> tuple[int, ...] | None:

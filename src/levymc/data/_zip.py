@@ -11,7 +11,7 @@ from ._blocks import Readable
 from ._errors import DataError
 
 MOST_MEMBERS = 10_000
-MOST_BYTES = 4 * 2**30  # ten times what the largest archive known here unpacks to, and more
+MOST_BYTES = 4 * 2**30  # MovieLens 20M unpacks to less than one GB
 HIGHEST_RATIO = 100  # ratings shrink to a fourth or fifth; a bomb to a thousandth
 RATIO_FROM_BYTES = 2**20  # small members may be of one letter
 ENCRYPTED = 0x1
