@@ -16,6 +16,8 @@ import stable_accuracy
 import stable_speed
 from bars import Bar, line
 
+import data
+
 SECTIONS = {
     "Draws of the stable law": stable_speed.draws,
     "The law: speed": stable_speed.law,
@@ -27,6 +29,7 @@ SECTIONS = {
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,
     "Heavy tails": exactness.heavy_tails,
+    "Readers": data.read_made_data,
 }
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ._data import data_app
 from ._exit import Exit, guarded
 
 EXAMPLES = """
@@ -15,6 +16,7 @@ EXAMPLES = """
 - `levymc run double-well-histograms`
 - `levymc run all --profile paper --jobs 2`
 - `levymc report results`
+- `levymc data fetch ml-1m`
 """
 RUN_EXAMPLES = """
 **Examples**
@@ -34,6 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
 
 
 @app.callback(epilog=EXAMPLES)
