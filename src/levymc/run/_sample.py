@@ -48,6 +48,7 @@ def sample(
         minibatches: for algorithms whose step takes one.  `levymc.batches(data, size)` draws them
             inside the compiled program, for each chain its own.  An iterable of minibatches, or a
             function of the step's number 0, 1, …, gives one a step to all chains.
+            `levymc.whole(data)` gives all of the data to every step.
         observe: summaries by name, such as {"mean": levymc.observe.mean()}, of every step.
         keep_positions: keep the draws; if not given, where nothing is observed.
         progress: show a bar, in a terminal.
