@@ -7,7 +7,6 @@ import pytest
 from tests.statistics import hoeffding_bound
 
 import levymc
-from levymc import integrators
 from levymc.models import matrix_factorization
 
 NUM_USERS, NUM_ITEMS, NUM_RATINGS = 6, 5, 40
@@ -22,6 +21,7 @@ def some_ratings(num_users=NUM_USERS, num_items=NUM_ITEMS, count=NUM_RATINGS, se
 
 
 RATINGS = some_ratings()
+SINGLES = jax.tree.map(lambda leaf: leaf[:, None], RATINGS)
 MODELS = {
     "plain": {},
     "all options": {"biases": True, "center": 3.5, "noise_precision": 2.0},
@@ -52,7 +52,7 @@ def test_the_log_joint_is_that_of_the_model():
     model = model_of("all options")
     position = model.init(KEY, scale=0.7, dtype=jnp.float64)
     users, items, values = RATINGS
-    a, b, c, d = (position[k] for k in ("users", "items", "user_biases", "item_biases"))
+    a, b, c, d = (np.asarray(position[k]) for k in ("users", "items", "user_biases", "item_biases"))
     mean = np.array(
         [3.5 + c[u] + d[i] + np.dot(a[u], b[i]) for u, i in zip(users, items, strict=True)]
     )
@@ -62,17 +62,18 @@ def test_the_log_joint_is_that_of_the_model():
 
 
 def test_the_gradient_over_all_ratings_is_that_of_the_log_joint(model, position):
-    exact = jax.grad(model.logdensity)(position, RATINGS)
-    leaves_close(model.grad_estimator(NUM_RATINGS)(position, RATINGS), exact, rtol=1e-10)
-
-
-def test_the_gradient_of_a_minibatch_is_unbiased(model, position):
-    """Over the minibatches of one rating, which is all that drawing uniformly can give."""
+    """And so is the mean over the minibatches of one rating: any that are drawn are unbiased."""
     estimate = model.grad_estimator(NUM_RATINGS)
-    singles = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:, None], RATINGS)
-    each = jax.vmap(estimate, in_axes=(None, 0))(position, singles)
-    mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
-    leaves_close(mean, jax.grad(model.logdensity)(position, RATINGS), rtol=1e-9, atol=1e-9)
+
+    @jax.jit
+    def three(position):
+        each = jax.vmap(estimate, in_axes=(None, 0))(position, SINGLES)
+        mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+        return jax.grad(model.logdensity)(position, RATINGS), estimate(position, RATINGS), mean
+
+    exact, of_all, mean = three(position)
+    leaves_close(of_all, exact, rtol=1e-10)
+    leaves_close(mean, exact, rtol=1e-9, atol=1e-9)
 
 
 def test_the_gradient_of_drawn_minibatches_is_unbiased():
@@ -84,21 +85,20 @@ def test_the_gradient_of_drawn_minibatches_is_unbiased():
     estimate = model.grad_estimator(NUM_RATINGS)
     source = levymc.batches(tuple(map(jnp.asarray, RATINGS)), 4)
     draw = jax.jit(jax.vmap(lambda key: estimate(position, source.draw(key))))
-    drawn = draw(jax.random.split(KEY, num_batches))
-    exact = jax.grad(model.logdensity)(position, RATINGS)
-    singles = jax.tree.map(lambda leaf: jnp.asarray(leaf)[:, None], RATINGS)
-    each = jax.vmap(estimate, in_axes=(None, 0))(position, singles)
+    drawn = draw(jax.random.split(jax.random.key(0, impl="rbg"), num_batches))
+    exact = jax.jit(jax.grad(model.logdensity))(position, RATINGS)
+    each = jax.jit(jax.vmap(estimate, in_axes=(None, 0)))(position, SINGLES)
     for name in exact:
-        most = jnp.max(jnp.abs(each[name] - exact[name]), axis=0)  # of a batch's error as well
-        error = jnp.abs(jnp.mean(drawn[name], axis=0) - exact[name]) / most
-        assert float(jnp.max(error)) < hoeffding_bound(num_batches, 1e-9)
+        true = np.asarray(exact[name])
+        most = np.max(np.abs(each[name] - true), axis=0)  # of a batch's error as well
+        error = np.abs(np.mean(drawn[name], axis=0) - true) / most
+        assert np.max(error) < hoeffding_bound(num_batches, 1e-9)
 
 
 def test_the_curvature_of_a_row_bounds_its_hessian_and_is_its_trace(model, position):
-    found = model.row_curvature(NUM_RATINGS)(position, RATINGS)
+    found = jax.jit(model.row_curvature(NUM_RATINGS))(position, RATINGS)
     assert found["users"].shape == (NUM_USERS, 1)
     assert found["items"].shape == (NUM_ITEMS, 1)
-    precision = 2.0 if "user_biases" in position else 1.0
 
     def of_row(row):
         moved = position | {"users": position["users"].at[2].set(row[:3])}
@@ -108,11 +108,10 @@ def test_the_curvature_of_a_row_bounds_its_hessian_and_is_its_trace(model, posit
 
     bias = [position["user_biases"][2][None]] if "user_biases" in position else []
     row = jnp.concatenate([position["users"][2], *bias])
-    hessian = np.asarray(jax.hessian(of_row)(row))
+    hessian = np.asarray(jax.jit(jax.hessian(of_row))(row))
     expected = 1 + np.trace(hessian) - len(row)
     np.testing.assert_allclose(found["users"][2, 0], expected, rtol=1e-10)
     assert np.linalg.eigvalsh(hessian)[-1] <= expected * (1 + 1e-12)
-    assert precision > 0
 
 
 def test_row_preconditioners_follow_the_counts(model, position):
@@ -139,14 +138,15 @@ def test_columns_of_zeros_are_harmless():
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_the_dtype_that_comes_in_goes_out(dtype):
     model = model_of("all options")
-    position = model.init(KEY, dtype=dtype)
-    for function in (model.grad_estimator(NUM_RATINGS), model.row_curvature(NUM_RATINGS)):
-        assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(function(position, RATINGS)))
-    assert model.logdensity(position, RATINGS).dtype == dtype
+    position = jax.eval_shape(lambda: model.init(KEY, dtype=dtype))
+    functions = (model.grad_estimator(NUM_RATINGS), model.row_curvature(NUM_RATINGS))
+    for function in (*functions, model.logdensity):
+        shapes = jax.eval_shape(function, position, RATINGS)
+        assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(shapes))
 
 
 def test_predictions_are_averaged_on_the_way():
-    """Observed every third step after burn-in, against the same from stored draws."""
+    """Observed every third step, against the same from stored draws."""
     model = model_of("plain")
     users, items, values = (jnp.asarray(leaf) for leaf in RATINGS)
     algorithm = levymc.sgfla(
@@ -159,13 +159,12 @@ def test_predictions_are_averaged_on_the_way():
             level=0.8,
         )
     }
-    starts = jax.tree.map(lambda leaf: leaf[None], model.init(KEY, dtype=jnp.float64))
+    starts = jax.tree.map(lambda leaf: leaf[None], model.init(KEY, dtype=jnp.float32))
     result = levymc.sample(
         algorithm,
-        KEY,
+        jax.random.key(4, impl="rbg"),  # compiles in a third of the time
         starts,
         40,
-        burn_in=5,
         minibatches=levymc.batches((users, items, values), 8),
         observe=observe,
         observe_every=3,
@@ -173,16 +172,17 @@ def test_predictions_are_averaged_on_the_way():
         progress=False,
     )
     draws = jax.tree.map(lambda leaf: leaf[0], result.positions)
-    shown = jax.vmap(lambda position: model.predict(position, users[:7], items[:7]))(draws)[2::3]
+    predict = jax.jit(jax.vmap(lambda position: model.predict(position, users[:7], items[:7])))
+    shown = np.asarray(predict(draws))[2::3]
     weights = result.weights[0, 2::3]
     mean = np.average(shown, axis=0, weights=weights)
     variance = np.average((shown - mean) ** 2, axis=0, weights=weights)
     found = result.observed["ratings"]
-    np.testing.assert_allclose(found["mean"][0], mean, rtol=1e-10)
-    np.testing.assert_allclose(found["deviation"][0], np.sqrt(variance), rtol=1e-9)
+    np.testing.assert_allclose(found["mean"][0], mean, rtol=2e-5)
+    np.testing.assert_allclose(found["deviation"][0], np.sqrt(variance), rtol=2e-5)
     half = 1.2815515655446004 * np.sqrt(variance + 1.0)
-    np.testing.assert_allclose(found["high"][0], mean + half, rtol=1e-9)
-    np.testing.assert_allclose(found["low"][0], mean - half, rtol=1e-9)
+    np.testing.assert_allclose(found["high"][0], mean + half, rtol=2e-5)
+    np.testing.assert_allclose(found["low"][0], mean - half, rtol=2e-5)
 
 
 @pytest.mark.parametrize(

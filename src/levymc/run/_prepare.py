@@ -79,8 +79,13 @@ def check_observers(observe: Any) -> dict[str, Observer]:
     return dict(observe)
 
 
-def check_seen(observe_every: Any, counts: Counts) -> Seen:
+def check_seen(observe_every: Any, counts: Counts, observers: dict[str, Observer]) -> Seen:
     every = check_count("observe_every", observe_every, "Observers see every k-th step.")
+    if every > 1 and not observers:
+        raise ValueError(
+            f"`observe_every` must be 1 without `observe`, got {every}. "
+            "To keep fewer draws, use `thin`."
+        )
     if every > counts.steps:
         raise ValueError(
             f"`observe_every` must be at most `num_steps` = {counts.steps}, got {every}. "

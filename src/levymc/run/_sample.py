@@ -77,7 +77,7 @@ def sample(
     check_mesh(mesh, num_chains, is_stored=store is not None)
     source = source_of(minibatches, num_chains, is_stored=store is not None)
     observers = check_observers(observe)
-    seen = check_seen(observe_every, counts)
+    seen = check_seen(observe_every, counts, observers)
     keeps = not observers if keep_positions is None else keep_positions
     recipe = Recipe(algorithm, tuple(observers.values()), source.batch_size, keeps, seen)
     ready = prepare(recipe, tuple(observers), source, typed_key, initial_positions, counts)
