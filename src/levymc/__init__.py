@@ -17,6 +17,7 @@ from levymc.algorithms import levy_walk as levy_walk
 from levymc.algorithms import mafla as mafla
 from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
+from levymc.algorithms import truncated as truncated
 from levymc.algorithms import ula as ula
 from levymc.run import Result as Result
 from levymc.run import batches as batches

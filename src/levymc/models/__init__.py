@@ -9,4 +9,6 @@ from ._four_modes import FOUR_MODES_SCALE as FOUR_MODES_SCALE
 from ._four_modes import FOUR_MODES_WEIGHTS as FOUR_MODES_WEIGHTS
 from ._four_modes import four_modes as four_modes
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
+from ._matrix_factorization import MatrixFactorization as MatrixFactorization
+from ._matrix_factorization import matrix_factorization as matrix_factorization
 from ._student_t import student_t as student_t

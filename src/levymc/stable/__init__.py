@@ -11,3 +11,4 @@ from ._law import score as score
 from ._law import sf as sf
 from ._motion import levy_motion as levy_motion
 from ._sample import sample as sample
+from ._truncated import sample_truncated as sample_truncated

@@ -4,8 +4,12 @@ The lowest bit of a word is the sign.  The other 31, converted to a float32 u, g
 probability q = u/2³² ∈ (0, 1/2].  The exponent of u and the top bits of its mantissa number a cell
 of a table that is finer the smaller q is, and the remaining bits interpolate in it linearly: the
 quantile's relative error is below 2e-5 for α ≥ 0.5, down to q = 2^-33.
+
+For the law conditioned on |X| ≤ bound, the table is that of the quantiles at p + (1 - 2p) q, with
+p = P(X > bound).
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -23,22 +27,19 @@ _FIRST = int(np.float32(0.5).view(np.uint32)) >> _SHIFT
 _LAST = int(np.float32(2.0**31).view(np.uint32)) >> _SHIFT
 
 
-def transform(words: UInt[Array, "..."], alpha: float) -> Float[Array, "..."]:
-    """SαS(1) in float32 from one 32-bit word a draw."""
-    return _look_up(words, *_table(alpha))
+def transform(
+    words: UInt[Array, "..."], alpha: float, bound: float = math.inf
+) -> Float[Array, "..."]:
+    """SαS(1), given |X| ≤ bound, in float32 from one 32-bit word a draw."""
+    return _look_up(words, *_table(alpha, bound))
 
 
 def quantile_table(alpha: float, bound: float | None = None) -> Float[np.ndarray, "cell 2"]:
     """The table as pairs, a quantile and its change over the cell, for `from_words` and kernels.
 
-    With a bound it is that of SαS(1) on the condition |X| ≤ bound, whose tail probability q belongs
-    to the probability p + (1 - 2p) q of the whole law, p = P(X > bound).
+    With a bound it is that of SαS(1) on the condition |X| ≤ bound.
     """
-    if bound is None:
-        return np.stack(_table(alpha), axis=-1)
-    _, beyond = _formulas.central_and_tail(np, np.float64(bound), np.float64(alpha))
-    quantiles = -solve_on_host(beyond + (1 - 2 * beyond) * _tails(), alpha)
-    return np.stack(_with_changes(np.minimum(quantiles, bound)), axis=-1)
+    return np.stack(_table(alpha, math.inf if bound is None else bound), axis=-1)
 
 
 def from_words(words: UInt[Array, "..."], table: Float[Array, "cell 2"]) -> Float[Array, "..."]:
@@ -60,17 +61,17 @@ def _at(table: Any, index: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _table(alpha: float) -> tuple[np.ndarray, np.ndarray]:
+def _table(alpha: float, bound: float) -> tuple[np.ndarray, np.ndarray]:
     """Quantile at the start of each cell, and its change over the cell."""
-    return _with_changes(-solve_on_host(_tails(), alpha))
-
-
-def _tails() -> np.ndarray:
-    """The tail probability at the start of each cell."""
     patterns = np.arange(_FIRST, _LAST + 1, dtype=np.uint32) << np.uint32(_SHIFT)
-    return patterns.view(np.float32).astype(np.float64) / 2**32
-
-
-def _with_changes(quantiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    tail = patterns.view(np.float32).astype(np.float64) / 2**32
+    if math.isinf(bound):
+        quantiles = -solve_on_host(tail, alpha)
+    else:
+        beyond = _formulas.sf(np, np.asarray(bound, float), np.asarray(alpha, float))
+        quantiles = -solve_on_host(beyond + (1 - 2 * beyond) * tail, alpha)
+        # Rounded to float32, the largest may lie beyond the bound by one unit.
+        largest = np.nextafter(np.float32(bound), np.float32(0))
+        quantiles = np.minimum(quantiles, largest)
     steps = np.append(np.diff(quantiles), 0.0)
     return quantiles.astype(np.float32), steps.astype(np.float32)
