@@ -4,6 +4,8 @@ from ._cauchy import cauchy as cauchy
 from ._double_well import double_well as double_well
 from ._factorization_fast import FastFactorization as FastFactorization
 from ._factorization_fast import fast_factorization as fast_factorization
+from ._factorization_gibbs import GibbsFactorization as GibbsFactorization
+from ._factorization_gibbs import gibbs_factorization as gibbs_factorization
 from ._four_modes import FOUR_MODES_MEANS as FOUR_MODES_MEANS
 from ._four_modes import FOUR_MODES_SCALE as FOUR_MODES_SCALE
 from ._four_modes import FOUR_MODES_WEIGHTS as FOUR_MODES_WEIGHTS

@@ -8,4 +8,6 @@ from ._factorization import TARGETS as TARGETS
 from ._factorization import Setting as Setting
 from ._factorization import batch_counts as batch_counts
 from ._factorization import factorization_step as factorization_step
+from ._gibbs import GibbsSetting as GibbsSetting
+from ._gibbs import gibbs_sweep as gibbs_sweep
 from ._load import load as load

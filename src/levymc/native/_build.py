@@ -16,7 +16,8 @@ import jax.ffi
 
 from levymc._files import atomic_bytes
 
-SOURCE = Path(__file__).with_name("factorization.cpp")
+FOLDER = Path(__file__).parent
+SOURCES = tuple(sorted(FOLDER.glob("*.cpp")))
 FLAGS = ("-O3", "-std=c++17", "-fPIC", "-shared", "-pthread", "-Wno-psabi")
 COMPILERS = ("g++", "clang++", "c++")
 PATIENCE = 300  # seconds; compiling takes some ten
@@ -38,8 +39,8 @@ def find_compiler() -> str | None:
 
 def find_library() -> Path | None:
     """A library that fits this source and these headers: the installed one, or a cached one."""
-    pattern = f"factorization-{_made_of()}-*.so"
-    for folder in (SOURCE.parent, cache_folder()):
+    pattern = f"kernels-{_made_of()}-*.so"
+    for folder in (FOLDER, cache_folder()):
         for library in sorted(folder.glob(pattern)):
             return library
     return None
@@ -57,7 +58,7 @@ def build(folder: Path) -> Path:
             f"There is no C++ compiler: neither {', '.join(COMPILERS)} nor $CXX was found. "
             "Install one, or set LEVYMC_NATIVE=numba or LEVYMC_NATIVE=jax."
         )
-    library = folder / f"factorization-{_made_of()}-{_version_of(compiler)}.so"
+    library = folder / f"kernels-{_made_of()}-{_version_of(compiler)}.so"
     if not library.exists():
         folder.mkdir(parents=True, exist_ok=True)
         partial = library.with_name(f"{library.name}.{os.getpid()}.compiling")
@@ -79,7 +80,7 @@ def cache_folder() -> Path:
 
 def _compile(compiler: str, library: Path) -> None:
     include = f"-I{jax.ffi.include_dir()}"
-    command = [compiler, *FLAGS, include, str(SOURCE), "-o", str(library)]
+    command = [compiler, *FLAGS, include, *map(str, SOURCES), "-o", str(library)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -94,7 +95,7 @@ def _compile(compiler: str, library: Path) -> None:
 def _made_of() -> str:
     """A digest of source, flags, machine and JAX's headers."""
     total = hashlib.sha256(" ".join([*FLAGS, platform.system(), platform.machine()]).encode())
-    for file in [SOURCE, *_headers()]:
+    for file in [*SOURCES, *_headers()]:
         total.update(file.read_bytes())
     return total.hexdigest()[:16]
 

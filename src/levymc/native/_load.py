@@ -7,7 +7,7 @@ import jax.ffi
 
 from . import _build
 
-TARGETS = ("levymc_factorization_step", "levymc_factorization_batch")
+TARGETS = ("levymc_factorization_step", "levymc_factorization_batch", "levymc_gibbs_sweep")
 
 
 @lru_cache(maxsize=1)
