@@ -33,7 +33,8 @@ def truncated(bound: Any) -> Truncated:
     is lost beyond the bound.  At a bound fixed in units of η^{1/α} the longest jump shrinks with η.
     The share of jumps that is cut off is 2 `levymc.stable.sf(bound, alpha)` a coordinate and step.
 
-    Targets: neither φ nor what the stable noise targets, even as η → 0 (see docs/ledger.md).
+    Targets: neither φ nor what the stable noise targets.  With v the variance of ξ, near enough
+    φ^{1/T} at T = v η^{2/α-1}/(2 c_α), which for α < 2 vanishes with η (see docs/ledger.md).
 
     Args:
         bound: positive, in units of the noise of one step.
