@@ -56,7 +56,7 @@ def fast_factorization(
     alpha: float = 2.0,
     center: float = 0.0,
     noise_precision: float = 1.0,
-    preconditioner: dict[str, Any] | None = None,
+    preconditioner: Any = None,
     curvature: bool = False,
     cap: float | None = None,
     truncation: float | None = None,
@@ -112,7 +112,10 @@ def fast_factorization(
         >>> fast = levymc.models.fast_factorization(
         ...     users, items, (users + items) % 5, 20, 7, rank=3, batch_size=50, step_size=1e-3
         ... )
-        >>> starts = {"users": jnp.zeros((1, 20, 3), "float32"), "items": jnp.ones((1, 7, 3), "float32")}
+        >>> starts = {
+        ...     "users": jnp.zeros((1, 20, 3), "float32"),
+        ...     "items": jnp.ones((1, 7, 3), "float32"),
+        ... }
         >>> run = levymc.sample(
         ...     fast.algorithm,
         ...     jax.random.key(0),
