@@ -56,7 +56,7 @@ def fast_factorization(
     alpha: float = 2.0,
     center: float = 0.0,
     noise_precision: float = 1.0,
-    preconditioner: dict[str, Any] | None = None,
+    preconditioner: Any = None,
     curvature: bool = False,
     cap: float | None = None,
     truncation: float | None = None,

@@ -4,6 +4,8 @@ As factorization.cpp says, without its vectors and threads: ratings sorted by us
 block by block through a histogram so that they come out sorted.  JAX calls it back on the host.
 """
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -54,7 +56,7 @@ def _on_host(
     largest: np.ndarray,
     *arrays: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    data: Any = Ratings(*arrays)
+    data: Any = Ratings._make(arrays)
     num_ratings, rank = len(data.codes), setting.rank
     seed = key_words.view(np.uint64)[0]
     ends = np.append(np.arange(BLOCK, num_ratings, BLOCK), num_ratings)
@@ -91,7 +93,12 @@ def _on_host(
     return users.copy(), items.copy(), np.array([jump, taming, 1, largest], np.float32)
 
 
-@numba.njit(inline="always")
+def compiled(function: Callable[..., Any]) -> Any:
+    """By numba, for which checks of types that a test puts around functions are taken off."""
+    return numba.njit(inspect.unwrap(function))
+
+
+@compiled
 def _word(seed: Any, count: Any) -> Any:
     """A random 64-bit word: SplitMix (Steele, Lea & Flood 2014), as a function of a counter."""
     z = seed + (count + np.uint64(1)) * GOLDEN
@@ -100,7 +107,7 @@ def _word(seed: Any, count: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@compiled
 def _gradients(
     users: Any, items: Any, rated: Any, codes: Any, levels: Any, offsets: Any, draws: Any,
     ends: Any, seed: Any, scale: Any, has_clip: Any, gradients: Any, curvatures: Any,
@@ -145,7 +152,7 @@ def _gradients(
         begin = ends[block]
 
 
-@numba.njit(cache=True)
+@compiled
 def _move(
     table: Any, gradients: Any, curvatures: Any, steps: Any, noises: Any, quantiles: Any,
     moving: Any, lengths: Any, has_clip: Any, cap: Any, seed: Any, report: Any,
@@ -177,7 +184,7 @@ def _move(
     report[:] = largest_jump, most_taming, largest
 
 
-@numba.njit(inline="always")
+@compiled
 def _quantile(word: Any, quantiles: Any) -> Any:
     """As levymc.stable.from_words."""
     uniform = np.float32(np.int32(word >> np.uint32(1))) + np.float32(0.5)

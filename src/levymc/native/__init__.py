@@ -3,6 +3,7 @@
 from ._backend import BACKENDS as BACKENDS
 from ._backend import backend as backend
 from ._build import BuildError as BuildError
+from ._build import build_library as build_library
 from ._factorization import SEGMENTS as SEGMENTS
 from ._factorization import TARGETS as TARGETS
 from ._factorization import Setting as Setting

@@ -46,7 +46,7 @@ def find_library() -> Path | None:
     return None
 
 
-def build(folder: Path) -> Path:
+def build_library(folder: Path) -> Path:
     """Compile into a folder.  The library appears whole or not at all.
 
     Raises:

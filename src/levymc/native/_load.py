@@ -17,7 +17,7 @@ def load() -> None:
     Raises:
         BuildError: there is no library that can be loaded, nor one to be made.
     """
-    path = _build.find_library() or _build.build(_build.cache_folder())
+    path = _build.find_library() or _build.build_library(_build.cache_folder())
     try:
         library = ctypes.cdll.LoadLibrary(str(path))
     except OSError as error:

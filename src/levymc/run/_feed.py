@@ -112,7 +112,7 @@ def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
     if not callable(minibatches) and not hasattr(minibatches, "__iter__"):
         raise TypeError(
             f"`minibatches` must be an iterable or a function of the step, got {minibatches!r}. "
-            "levymc.batches(data, size) draws them from arrays; levymc.whole(data) gives all of them."
+            "levymc.batches(data, size) draws them from arrays; levymc.whole(data) gives all."
         )
     if is_stored and not callable(minibatches):
         raise TypeError(
