@@ -116,8 +116,8 @@ EXPERIMENT = Experiment(
     },
     captions={
         "movielens-convergence": "Error against iterations. Top left: published curves and ours, "
-        "each α from a start of its own; right: all from one start with one a, for the parts of the "
-        "step. Bottom: with a tuned on a validation split, and so on all data sets."
+        "each α from a start of its own; right: all from one start with one a, for the parts of "
+        "the step. Bottom: with a tuned on a validation split, and so on all data sets."
     },
     cells=cells,
     run_cell=run_cell,

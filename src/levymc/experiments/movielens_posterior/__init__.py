@@ -62,8 +62,8 @@ def summarise(config: Posterior, results: Mapping[str, CellResult]) -> Tables:
         "scores": Table.stack(
             "Predictive mean on the test split, over seeds: RMSE (mean, least, largest), that of a "
             "single draw, share of ratings inside the 90 % interval, seconds on one core in all "
-            "and until within 0.002 of the Gibbs sampler's end (infinite if never), what was chosen on "
-            "the validation split, and steps that diverged.",
+            "and until within 0.002 of the Gibbs sampler's end (infinite if never), what was "
+            "chosen on the validation split, and steps that diverged.",
             (_row(method, results) for method in METHODS),
         ),
         "curves": Table.stack(

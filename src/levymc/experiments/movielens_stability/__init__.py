@@ -111,8 +111,8 @@ def _follow(
 def summarise(config: Stability, results: Mapping[str, CellResult]) -> Tables:
     caption = (
         "Chains that diverged, iterations that the first of them lasted, and RMSE of the "
-        "predictive mean over the second half of the others, as it is and clipped to the range of ratings; "
-        "medians over seeds."
+        "predictive mean over the second half of the others, as it is and clipped to the range of "
+        "ratings; medians over seeds."
     )
     return {
         "options": Table.stack(
@@ -156,12 +156,13 @@ def verdict(config: Stability, tables: Tables, checks: Sequence[Check]) -> Verdi
     table = tables["options"]
     made = "On made ratings. " if table["source"][0] == "made" else ""
     plain = table.where(step=OPTIONS[0].name)
+    early = plain["lasted"][plain["diverged"] > 0]
+    when = f", the first after {early.min():,} to {early.max():,} iterations" if early.size else ""
     parts = "; ".join(_of_option(table.where(step=option.name)) for option in OPTIONS[1:])
     return Verdict(
         "measured here",
         f"{made}By the plain step {plain['diverged'].sum()} of {plain['seeds'].sum()} chains "
-        f"diverge, the first after {plain['lasted'].min():,} to {plain['lasted'].max():,} "
-        f"iterations for α from {min(config.alphas):g} to {max(config.alphas):g}. {parts}.",
+        f"diverge{when}, for α = {', '.join(f'{a:g}' for a in config.alphas)}. {parts}.",
     )
 
 
