@@ -94,12 +94,12 @@ def batch_size(part: Part) -> int:
 def predictor(part: Part, center: float) -> Callable[[Any], np.ndarray]:
     """A function of a position: predictions of the test ratings."""
     users, items = jnp.asarray(part.test.users), jnp.asarray(part.test.items)
+    return lambda position: np.asarray(_products(position, users, items)) + np.float32(center)
 
-    @jax.jit
-    def predict(position: Any) -> Array:
-        return jnp.sum(position["users"][users] * position["items"][items], axis=-1) + center
 
-    return lambda position: np.asarray(predict(position))
+@jax.jit
+def _products(position: Any, users: Array, items: Array) -> Array:
+    return jnp.sum(position["users"][users] * position["items"][items], axis=-1)
 
 
 def rmse(predictions: np.ndarray, part: Part) -> float:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._experiment import Cell, CellResult, Experiment, Tables
 from .._published import published
-from ._chains import VARIANTS, ablate, fit, tune
+from ._chains import VARIANTS, ablate, fit, tune, variants_of
 from ._checks import checks, verdict
 from ._tables import summarise as make_tables
 
@@ -68,7 +68,7 @@ def cells(config: Convergence) -> list[Cell]:
             if name == config.first:
                 found.append(Cell(f"fit-{name}-alpha={alpha:g}", {**base, "does": "fit"}))
                 found.append(Cell(f"ablate-{name}-alpha={alpha:g}", {**base, "does": "ablate"}))
-            for variant in VARIANTS if name == config.first and alpha < 2 else VARIANTS[:1]:
+            for variant in variants_of(alpha) if name == config.first else VARIANTS[:1]:
                 id = f"tune-{name}-{variant.id}-alpha={alpha:g}"
                 found.append(Cell(id, {**base, "does": "tune", "variant": variant.id}))
     return found
@@ -98,7 +98,7 @@ EXPERIMENT = Experiment(
         "quick": Convergence(
             sets=("small",),
             lengths=(60,),
-            fit_a=(1e-6, 1e-5),
+            fit_a=(1e-5,),
             fit_scales=(0.1,),
             tuned_a=(1e-5, 1e-4),
             large_a=(),

@@ -43,6 +43,11 @@ VARIANTS = (
 BY_ID = {variant.id: variant for variant in VARIANTS}
 
 
+def variants_of(alpha: float) -> tuple[Variant, ...]:
+    """Those that differ at this α: at 2 all are SGLD, but for that without noise."""
+    return VARIANTS if alpha < 2 else (VARIANTS[0], BY_ID["sgd"])
+
+
 def marks(length: int) -> np.ndarray:
     """Iterations at which the error is measured: dense at first."""
     spaced = np.geomspace(1, length, NUM_MARKS // 2), np.linspace(1, length, NUM_MARKS // 2)
@@ -123,7 +128,7 @@ def ablate(config: Any, cell: Cell, key: Any) -> CellResult:
     mean = mean_for(part, published_curve(cell["set"], 2.0, at)[0])
     a = config.fit_a[len(config.fit_a) // 2]
     found = {"steps": at, "a": a, "mean": mean}
-    for variant in VARIANTS:
+    for variant in variants_of(cell["alpha"]):
         chain = sampler(part, variant, cell["alpha"], a)
         runs = [
             errors(part, chain, positive_start(part, seed, config.fit_scales[0], mean), k, at)

@@ -22,12 +22,8 @@ from .._table import Table
 from ._chains import VARIANTS
 from ._checks import is_real
 
-COLOURS = dict(
-    zip((v.name for v in VARIANTS), (VERMILLION, ORANGE, PURPLE, BLUE, GREEN), strict=True)
-)
-DASHES = dict(
-    zip((v.name for v in VARIANTS), ("-", "-", (0, (4, 2)), (0, (1, 1)), "-."), strict=True)
-)
+COLOURS = (VERMILLION, ORANGE, PURPLE, BLUE, GREEN)
+DASHES = ("-", "-", (0, (4, 2)), (0, (1, 1)), "-.")
 
 
 def draw(config: Any, tables: Tables) -> Figure:

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._experiment import Cell, CellResult, Tables
 from .._table import Table
-from ._chains import BY_ID, VARIANTS
+from ._chains import BY_ID, variants_of
 
 
 def summarise(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> Tables:
@@ -41,7 +41,7 @@ def _fit_row(alpha: float, result: CellResult) -> dict[str, Any]:
 
 
 def _ablation(cell: Cell, result: CellResult) -> Iterator[dict[str, Any]]:
-    for variant in VARIANTS:
+    for variant in variants_of(cell["alpha"]):
         last = result[variant.id][:, -1]
         yield {
             "alpha": cell["alpha"],
@@ -78,7 +78,7 @@ def _curves(
         for name in ("published", "measured", "sgld"):
             yield part("as published", cell, name, results[cell.id][name])
     for cell in by_task["ablate"]:
-        for variant in VARIANTS:
+        for variant in variants_of(cell["alpha"]):
             yield part("common", cell, variant.name, results[cell.id][variant.id].mean(axis=0))
     for cell in by_task["tune"]:
         name = BY_ID[cell["variant"]].name
