@@ -56,7 +56,7 @@ def _draw_fitted(axes: Axes, table: Table, *, with_points: bool) -> None:
             style: Any = {"marker": "o", "ms": 4, "mfc": "white", "mec": colour, "ls": "none"}
             axes.plot(theirs["n"][::2], theirs["error"][::2], **style)
     axes.set_title("Each α from a start of its own")
-    note(axes, "circles: published; dotted: SGLD")
+    note(axes, "circles: published; dotted: SGLD" if with_points else "dotted: SGLD")
     axes.legend(fontsize=9)
 
 

@@ -93,7 +93,7 @@ def run_cell(config: Stability, cell: Cell, key: Any) -> CellResult:
 
 def _follow(
     config: Stability, part: ml.Part, chain: ml.Watched, seed: int, key: Any
-) -> dict[str, float]:
+) -> dict[str, float | int]:
     """Until the end or the first divergence; the mean is over the second half."""
     predict = ml.predictor(part, part.center)
     marks = np.arange(config.every, config.num_steps + 1, config.every)
