@@ -20,14 +20,14 @@
 //              buffer of item gradients; one thread at a time works on a segment.  Neither number nor
 //              bounds depend on the threads and buffers are added up in order, so that the result
 //              does not depend on the number of threads, bit for bit.
-//   blocks     A segment's ratings are cut into blocks of 2^15.  How many draws fall into each block
+//   blocks     A segment's ratings are cut into blocks of 2^14.  How many draws fall into each block
 //              is a chain of conditional binomials, which is exact; where in the block they fall is
 //              counted in a histogram of bytes that stays in the first-level cache.  Reading the
 //              histogram from left to right gives the batch sorted by user, each rating once with its
 //              multiplicity.
 //   users      A user's row and its gradient stay in registers while its ratings are gone through;
 //              the row is moved as soon as they are done, as nobody else needs its old value.
-//   items      Rows of items and of their gradients are asked for 16 ratings ahead, and moved last.
+//   items      Rows of items and of their gradients are asked for some 24 ratings ahead, and moved last.
 //   noise      Philox words (a counter-based generator), numbered by the step's key, table, and
 //              group of 32 rows; one word a variable, through a table of quantiles.
 //
@@ -43,6 +43,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -58,9 +59,9 @@
 namespace {
 
 constexpr int SEGMENTS = 4;        // buffers of item gradients, and the most threads of use
-constexpr int BLOCK = 1 << 15;     // ratings of a block; also the bytes of its histogram
+constexpr int BLOCK = 1 << 14;     // ratings of a block; also the bytes of its histogram
 constexpr int GROUP = 32;          // rows whose noise is made at once
-constexpr int AHEAD = 16;          // ratings between asking for an item's row and using it
+constexpr int AHEAD = 24;          // ratings between asking for an item's row and using it
 constexpr int LINE = 16;           // floats of a cache line; rows are whole lines
 constexpr int MAX_LINES = 32;      // of a row, so that a gradient fits on the stack
 constexpr int WORDS = 16;          // random words that the generator makes at once
@@ -252,7 +253,7 @@ void in_parallel(int64_t num_threads, int64_t count, const Work& work) {
 #pragma GCC target("avx2,fma,bmi,bmi2")
 #endif
 namespace avx2 {
-#include __FILE__
+#include "factorization.cpp"
 }
 #ifdef __clang__
 #pragma clang attribute pop
@@ -265,7 +266,7 @@ namespace avx2 {
 
 #define LEVYMC_KERNELS
 namespace portable {
-#include __FILE__
+#include "factorization.cpp"
 }
 #undef LEVYMC_KERNELS
 
@@ -530,12 +531,12 @@ inline void throw_draws(const Step& s, const Block& block, uint32_t number, uint
   alignas(32) uint32_t words[WORDS];
   int64_t left = block.draws;
   uint32_t round = 0;
-  if (size == BLOCK) {  // two draws a word, as a place is 15 bits
+  if (size == BLOCK) {  // two draws a word, as a place is 14 bits
     for (; left >= 2 * WORDS; left -= 2 * WORDS) {
       random_words(s.key, round++, number, PLACES, words);
       for (int i = 0; i < WORDS; ++i) {
         ++histogram[words[i] & (BLOCK - 1)];
-        ++histogram[words[i] >> 17];
+        ++histogram[words[i] >> 18];
       }
     }
   }
@@ -575,8 +576,28 @@ struct Drawn {
   int count;
 };
 
-// List the places with draws, eight bytes of the histogram at a time and without a branch that
-// depends on chance.  Meanwhile the block's ratings are asked for.
+// Which of 64 bytes are not zero, as bits.
+INLINE uint64_t filled_places(const uint8_t* bytes) {
+#ifdef LEVYMC_AVX2
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i low = _mm256_cmpeq_epi8(_mm256_load_si256((const __m256i*)bytes), zero);
+  const __m256i high = _mm256_cmpeq_epi8(_mm256_load_si256((const __m256i*)(bytes + 32)), zero);
+  return ~(uint64_t(uint32_t(_mm256_movemask_epi8(high))) << 32 | uint32_t(_mm256_movemask_epi8(low)));
+#else
+  uint64_t filled = 0;
+  for (int part = 0; part < 8; ++part) {
+    uint64_t eight;
+    std::memcpy(&eight, bytes + 8 * part, 8);
+    // The top bit of each byte that is not zero, as none reaches 128; then these bits side by side.
+    const uint64_t tops = (eight + 0x7f7f7f7f7f7f7f7f) & 0x8080808080808080;
+    filled |= (((tops >> 7) * 0x0102040810204080) >> 56) << 8 * part;
+  }
+  return filled;
+#endif
+}
+
+// List the places with draws, without a branch that depends on chance.  Meanwhile the block's ratings
+// are asked for.  (No multiplicity reaches 128: n ≤ N makes that a matter of probability 1e-200.)
 template <class Item>
 INLINE void list_places(const Step& s, const Block& block, Drawn& drawn) {
   static const Places table;
@@ -588,14 +609,10 @@ INLINE void list_places(const Step& s, const Block& block, Drawn& drawn) {
     __builtin_prefetch(codes + line);
     for (size_t part = 0; part < sizeof(Item); ++part)
       __builtin_prefetch((const char*)(rated + line) + 64 * part);
-    for (int begin = line; begin < line + 64; begin += 8) {
-      uint64_t eight;
-      std::memcpy(&eight, drawn.histogram + begin, 8);
-      // The top bit of each byte that is not zero; no multiplicity reaches 128 (n ≤ N makes that a
-      // matter of probability 1e-200).  Then the eight top bits side by side.
-      const uint64_t tops = (eight + 0x7f7f7f7f7f7f7f7f) & 0x8080808080808080;
-      const unsigned mask = unsigned(((tops >> 7) * 0x0102040810204080) >> 56);
-      *(EightPlacesAnywhere*)(drawn.places + count) = table.of[mask] + uint16_t(begin);
+    const uint64_t filled = filled_places(drawn.histogram + line);
+    for (int part = 0; part < 64; part += 8) {
+      const unsigned mask = filled >> part & 255;
+      *(EightPlacesAnywhere*)(drawn.places + count) = table.of[mask] + uint16_t(line + part);
       count += __builtin_popcount(mask);
     }
   }
@@ -618,37 +635,42 @@ void list_draws(const Step& s, const Block& block, Drawn& drawn) {
 
 // Where the noise of a group of rows is made.
 struct Noise {
-  std::vector<uint32_t> words;
+  std::vector<uint32_t> words, places;
   std::vector<uint64_t> cells;
   std::vector<float> values;  // rank variables a row, SαS(1); the last row may be read beyond
   explicit Noise(const Step& s)
-      : words(GROUP * s.rank + WORDS), cells(words.size()), values(words.size() + s.row) {}
+      : words(GROUP * s.rank + WORDS),
+        places(words.size()),
+        cells(words.size()),
+        values(words.size() + s.row) {}
 };
 
 // One word makes one variable.  A bit is the sign; the others, as a float, number a cell of the table
 // by exponent and eight bits of the mantissa, and in it the other bits interpolate (levymc.stable).
 // In three loops, as looking up is for scalars and the rest for vectors.
 inline void make_noise(const Step& s, uint32_t group, int64_t num_rows, uint32_t stream, Noise& noise) {
-  const int count = int(num_rows * s.rank);
-  uint32_t* words = noise.words.data();
-  uint64_t* cells = noise.cells.data();
-  float* values = noise.values.data();
+  const int count = int(num_rows * s.rank + WORDS - 1) / WORDS * WORDS;
+  uint32_t *__restrict words = noise.words.data(), *__restrict places = noise.places.data();
+  uint64_t* __restrict cells = noise.cells.data();
+  float* __restrict values = noise.values.data();
   for (int begin = 0; begin < count; begin += WORDS)
     random_words(s.key, uint32_t(begin / WORDS), group, stream, words + begin);
-  auto pattern_of = [](uint32_t word) {
-    const float uniform = float(int32_t(word >> 1)) + 0.5f;
-    uint32_t pattern;
-    std::memcpy(&pattern, &uniform, 4);
-    return pattern;
-  };
-  for (int i = 0; i < count; ++i)
-    std::memcpy(cells + i, s.quantiles + 2 * ((pattern_of(words[i]) >> 15) - (0x3f000000u >> 15)), 8);
   for (int i = 0; i < count; ++i) {
+    const float uniform = float(int32_t(words[i] >> 1)) + 0.5f;
+    std::memcpy(places + i, &uniform, 4);
+  }
+  constexpr size_t first = 0x3f000000 >> 15;  // 0x3f000000: ½, the least uniform
+  for (int i = 0; i < count; ++i) {
+    uint64_t pair;
+    std::memcpy(&pair, s.quantiles + 2 * (size_t(places[i] >> 15) - first), 8);
+    asm("" : "+r"(pair));  // keeps the compiler from gathering in vectors, which is slower
+    cells[i] = pair;
+  }
+  for (int i = 0; i < count; ++i) {
+    const uint32_t low = uint32_t(cells[i]), high = uint32_t(cells[i] >> 32);
     float start, change;
-    const uint32_t first = uint32_t(cells[i]), second = uint32_t(cells[i] >> 32);
-    std::memcpy(&start, &first, 4), std::memcpy(&change, &second, 4);
-    const float rest = float(int32_t(pattern_of(words[i]) & 0x7fff)) * 0x1p-15f;
-    const float size = start + change * rest;
+    std::memcpy(&start, &low, 4), std::memcpy(&change, &high, 4);
+    const float size = start + change * (float(int32_t(places[i] & 0x7fff)) * 0x1p-15f);
     uint32_t bits;
     std::memcpy(&bits, &size, 4);
     bits |= words[i] << 31;
@@ -753,7 +775,8 @@ Report work_segment(const Step& s, const Segment& segment, int number, uint32_t 
     const int64_t end = s.offsets[user + 1];
     while (true) {
       const int64_t end_here = end - base;
-      for (; place < drawn.count && drawn.places[place] < end_here; ++place) {
+      const int count = drawn.count;
+      for (; place < count && drawn.places[place] < end_here; ++place) {
         const int64_t item = drawn.items[place], later = drawn.items[place + AHEAD];
         __builtin_prefetch(items + later * width);
         __builtin_prefetch(gradients + later * width, 1);
@@ -837,10 +860,11 @@ Report run_step_of(const Step& s) {
     first_block[n] = first_block[n - 1] + uint32_t(segments[n - 1].blocks.size());
   if (HAS_CLIP) measure_items(s);
   Report reports[2 * SEGMENTS];
-  std::vector<Drawn> drawn(std::min<int64_t>(s.num_threads, SEGMENTS));
+  const int64_t num_lists = std::min<int64_t>(s.num_threads, SEGMENTS);
+  const std::unique_ptr<Drawn[]> drawn(new Drawn[num_lists]);  // not set to zero, unlike a vector
   in_parallel(s.num_threads, SEGMENTS, [&](int64_t n) {
     reports[n] = work_segment<LINES, HAS_CLIP>(s, segments[n], int(n), first_block[n],
-                                               drawn[n % drawn.size()]);
+                                               drawn[n % num_lists]);
   });
   const int64_t groups = (s.num_items + GROUP - 1) / GROUP;
   in_parallel(s.num_threads, SEGMENTS, [&](int64_t n) {
