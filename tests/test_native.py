@@ -126,8 +126,8 @@ def test_the_cache_is_the_users(monkeypatch, tmp_path):
 
 def test_a_library_of_another_source_is_not_loaded(monkeypatch, tmp_path):
     changed = tmp_path / "factorization.cpp"
-    changed.write_text(_build.SOURCE.read_text("utf-8") + "// changed\n", "utf-8")
-    monkeypatch.setattr(_build, "SOURCE", changed)
+    changed.write_text("// changed\n", "utf-8")
+    monkeypatch.setattr(_build, "SOURCES", (changed, *_build.SOURCES[1:]))
     assert _build.find_library() is None
 
 

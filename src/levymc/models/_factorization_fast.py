@@ -6,18 +6,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from levymc import native, schedules, stable
-from levymc._checks import check_count, check_floating, check_interval, check_positive
+from levymc._checks import check_count, check_interval, check_positive
 from levymc.algorithms import Info, SamplingAlgorithm
 
 from . import _factorization_data as compact
-from ._factorization_jax import moving_columns
 from ._factorization_jax import step as step_in_jax
+from ._factorization_start import padded_start
 
-LINE = 16  # floats of a cache line; rows are padded to whole lines
 MOST_COLUMNS = 512
 Step = Callable[..., tuple[Array, Array, Array]]
 
@@ -143,7 +141,7 @@ def fast_factorization(
     if road == "jax":
         data = data._replace(raters=jnp.asarray(ordered.raters))
     algorithm = _algorithm(
-        setting, schedules.as_schedule(step_size), _step_of(road), (num_users, num_items), biases
+        setting, schedules.as_schedule(step_size), _step_of(road), (num_users, num_items)
     )
     return FastFactorization(algorithm, data, road)
 
@@ -204,24 +202,11 @@ def _algorithm(
     schedule: schedules.Schedule,
     advance: Step,
     counts: tuple[int, int],
-    biases: bool,
 ) -> SamplingAlgorithm:
-    width = -(-setting.rank // LINE) * LINE
-    given = setting.rank - (2 if biases else 0)
-    frozen = {"users": setting.user_frozen, "items": setting.item_frozen}
-    shapes = dict(zip(("users", "items"), counts, strict=True))
-
     def init(position: Any) -> FastState:
-        _check_start(position, shapes, given, width)
-        padded = {name: pad(name, jnp.asarray(position[name])) for name in shapes}
+        padded = padded_start(position, setting, counts)
         sizes = [jnp.max(jnp.abs(table)) for table in padded.values()]
         return FastState(padded, jnp.int32(0), jnp.maximum(*sizes))
-
-    def pad(name: str, table: Array) -> Array:
-        wide = jnp.pad(table, ((0, 0), (0, width - table.shape[1])))
-        moving = moving_columns(setting, width, frozen[name])
-        ones = np.array([float(frozen[name] >> k & 1) for k in range(width)], np.float32)
-        return jnp.where(moving, wide, ones)
 
     def step(key: Array, state: FastState, data: compact.Ratings) -> tuple[FastState, Info]:
         number = state.step + 1
@@ -236,21 +221,3 @@ def _algorithm(
         return FastState({"users": users, "items": items}, number, largest), info
 
     return SamplingAlgorithm(init, step)
-
-
-def _check_start(position: Any, shapes: dict[str, int], rank: int, width: int) -> None:
-    if not isinstance(position, dict) or set(position) != set(shapes):
-        raise TypeError(f'`position` must be {{"users": …, "items": …}}, got {position!r}.')
-    check_floating("position", position)
-    for name, count in shapes.items():
-        shape, dtype = jnp.shape(position[name]), jnp.result_type(position[name])
-        if shape not in ((count, rank), (count, width)):
-            raise ValueError(
-                f"`position[{name!r}]` must have shape ({count}, {rank}), or ({count}, {width}) "
-                f"with its padding, got {shape}."
-            )
-        if dtype != jnp.float32:
-            raise TypeError(
-                f"`position[{name!r}]` must be float32, got {dtype}: the kernel knows no other. "
-                "Convert it with .astype(jnp.float32)."
-            )

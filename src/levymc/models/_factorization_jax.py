@@ -8,6 +8,7 @@ from jaxtyping import Array
 from levymc import native, stable
 
 from ._factorization_data import Ratings
+from ._factorization_start import moving_columns
 
 
 def step(
@@ -57,7 +58,7 @@ def _move(
     quantiles: Array,
 ) -> tuple[Array, Array]:
     """The moved table, and (largest jump, taming, largest entry)."""
-    moving = moving_columns(setting, table.shape[1], frozen)
+    moving = moving_columns(setting.rank, table.shape[1], frozen)
     gradient = -table + jnp.zeros_like(table).at[row].add(errors[:, None] * partners)
     full = (step_size * setting.drift_scale).astype(jnp.float32)
     lengths = jnp.full(len(table), full) if steps.size == 0 else full * steps
@@ -81,8 +82,3 @@ def _move(
     moved = table + (jnp.where(moving, drift, 0.0) + jump)
     sizes = (jnp.abs(jump), jnp.where(moving, shortened, 0.0), jnp.abs(moved))
     return moved, jnp.stack([jnp.max(size) for size in sizes])
-
-
-def moving_columns(setting: native.Setting, width: int, frozen: int) -> np.ndarray:
-    """Which columns move: neither padding nor frozen."""
-    return np.array([k < setting.rank and not frozen >> k & 1 for k in range(width)])

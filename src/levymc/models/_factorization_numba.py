@@ -17,7 +17,7 @@ from jaxtyping import Array
 from levymc import native
 
 from ._factorization_data import Ratings
-from ._factorization_jax import moving_columns
+from ._factorization_start import moving_columns
 
 BLOCK = 1 << 15
 FIRST_CELL = int(np.float32(0.5).view(np.uint32)) >> 15
@@ -76,7 +76,7 @@ def _on_host(
     )
     for side, (table, frozen, steps, noises) in enumerate(sides):
         new, report = table.copy(), np.zeros(3, np.float32)
-        moving = moving_columns(setting, rank, frozen)
+        moving = moving_columns(rank, rank, frozen)
         lengths = np.array(
             [float(step_size) * setting.drift_scale, float(step_size) ** (1 / setting.alpha)],
             np.float32,
