@@ -10,6 +10,7 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import drifts
 import exactness
+import factorization
 import jax
 import samplers
 import stable_accuracy
@@ -26,6 +27,7 @@ SECTIONS = {
     "The paper's Table 1": drifts.table_1,
     "Drifts: speed": drifts.vectorised,
     "Runs: speed": samplers.sampler_speed,
+    "Matrix factorisation": factorization.matrix_factorization,
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,
     "Heavy tails": exactness.heavy_tails,

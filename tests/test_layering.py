@@ -13,6 +13,7 @@ MAX_LINES = 400
 LAYERS = (
     "_checks",
     "_files",
+    "native",
     "stable",
     "riesz",
     "drifts",

@@ -159,6 +159,56 @@ def test_observers_do_not_see_the_burn_in_and_positions_may_be_kept():
     np.testing.assert_array_equal(seen.positions, run(burn_in=20).positions)
 
 
+def test_observers_may_see_every_kth_step_after_the_burn_in(tmp_path, monkeypatch):
+    """Whatever the thinning, the chunks and the store, and in a run that resumes."""
+    from levymc.run import _store
+
+    algorithm = levymc.fla(normal, schedules.polynomial(0.1, 0.5), 1.7)
+    options = {"burn_in": 6, "observe": {"mean": levymc.observe.mean()}, "observe_every": 4}
+    every = run(algorithm, num_steps=57, burn_in=6)
+    shown = every.positions[:, 3::4]
+    expected = np.average(shown, axis=1, weights=every.weights[0, 3::4])
+    whole = run(algorithm, num_steps=57, **options)
+    np.testing.assert_allclose(whole.observed["mean"], expected, rtol=1e-12)
+    monkeypatch.setattr(_plan, "FEWEST_CHUNKS", 4)
+    thinned = run(algorithm, num_steps=57, thin=3, **options)
+    np.testing.assert_allclose(thinned.observed["mean"], expected, rtol=1e-12)
+
+    append = _store._Sink.append
+
+    def interrupt(self, chunk, draws, states):
+        if chunk == 2:
+            raise KeyboardInterrupt
+        append(self, chunk, draws, states)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_store._Sink, "append", interrupt)
+        run(algorithm, num_steps=57, thin=3, store=tmp_path / "run", **options)
+    resumed = levymc.resume(tmp_path / "run", progress=False)
+    np.testing.assert_array_equal(resumed.observed["mean"], thinned.observed["mean"])
+
+
+def test_steps_that_observers_do_not_see_do_not_compute_their_update():
+    """A tangent, which nothing else needs, is found within the branches of a condition only."""
+    observer = levymc.observe.mean(jnp.tan)
+    algorithm = levymc.fla(normal, 0.1, 1.7)
+    keys = jax.random.split(KEY, 4)
+
+    def names(every):
+        recipe = _step.Recipe(algorithm, (observer,), seen=_step.seen_after(0, every))
+        carries = jax.vmap(recipe.init)(STARTS)
+        traced = jax.make_jaxpr(recipe.step_all)(keys, None, True, carries)
+        return set(primitives(traced.jaxpr)), str(traced)
+
+    always, _ = names(1)
+    assert "tan" in always
+    assert "cond" not in always
+    sometimes, text = names(3)
+    assert "cond" in sometimes
+    assert "tan" not in sometimes  # branches are not among the programs that `primitives` enters
+    assert " tan " in text
+
+
 def test_observed_quantiles_are_within_their_relative_error():
     levels = (0.05, 0.3, 0.5, 0.95)
     observe = {"q": levymc.observe.quantiles(levels, relative_error=0.03)}
@@ -312,6 +362,12 @@ def test_a_mesh_gives_the_same_draws_to_rounding():
     [
         (lambda: run(observe={"mean": jnp.mean}), ("observe", "levymc.observe.mean()")),
         (lambda: run(observe=levymc.observe.mean()), ("observe", "by name")),
+        (lambda: run(observe_every=0), ("observe_every", "0")),
+        (lambda: run(observe_every=2), ("observe_every", "2", "thin")),
+        (
+            lambda: run(observe={"mean": levymc.observe.mean()}, observe_every=61),
+            ("observe_every", "num_steps", "61"),
+        ),
         (lambda: run(mesh="two"), ("mesh", "two")),
         (lambda: run(minibatches=3), ("minibatches", "3")),
         (lambda: noiseless(9, minibatches=[]), ("minibatches", "empty")),

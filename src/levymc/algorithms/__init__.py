@@ -9,5 +9,7 @@ from ._flmc import flmc as flmc
 from ._grad_estimator import grad_estimator as grad_estimator
 from ._levy_walk import levy_walk as levy_walk
 from ._mafla import mafla as mafla
+from ._noise import Truncated as Truncated
+from ._noise import truncated as truncated
 from ._sgfla import sgfla as sgfla
 from ._sgfla import sgld as sgld

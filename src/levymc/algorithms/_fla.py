@@ -4,12 +4,12 @@ from typing import Any
 
 from jaxtyping import Array
 
-from levymc import drifts, integrators, schedules
+from levymc import drifts, integrators
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, State, init
-from ._noise import noise_of_kind
-from ._unadjusted import unadjusted_step
+from ._noise import NoiseKind
+from ._unadjusted import Stepping, stepping, unadjusted_step
 
 
 def fla(
@@ -18,7 +18,8 @@ def fla(
     alpha: Any,
     *,
     integrator: integrators.Integrator | None = None,
-    noise: str = "independent",
+    noise: NoiseKind = "independent",
+    preconditioner: Any = None,
 ) -> SamplingAlgorithm:
     r"""Fractional Langevin algorithm: steps with the leading-term drift b̂.
 
@@ -35,7 +36,10 @@ def fla(
         step_size: η > 0, or a schedule of the step n = 1, 2, …
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
         integrator: `levymc.integrators.tamed()` if not given; `euler()` is the paper's.
-        noise: "independent", or "isotropic", which is outside the paper's theory.
+        noise: "independent"; `levymc.truncated(bound)`; or "isotropic", which is outside the
+            paper's theory.
+        preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
+            steps η m_d, in drift and noise.  For what that does to the target see `sgfla`.
 
     Raises:
         ValueError, TypeError: an argument outside its range.
@@ -50,7 +54,7 @@ def fla(
     References: [simsekli2017], eq. (15).
     """
     drift = drifts.leading_term(logdensity_fn, alpha)
-    return from_drift(drift, step_size, alpha, integrator, noise)
+    return from_drift(drift, stepping(step_size, alpha, integrator, noise, preconditioner))
 
 
 def ula(
@@ -58,6 +62,7 @@ def ula(
     step_size: Any,
     *,
     integrator: integrators.Integrator | None = None,
+    preconditioner: Any = None,
 ) -> SamplingAlgorithm:
     r"""Unadjusted Langevin algorithm, FLA at α = 2 with Euler's step:
 
@@ -70,22 +75,14 @@ def ula(
     References: [simsekli2017], eq. (2).
     """
     drift = drifts.leading_term(logdensity_fn, 2.0)
-    return from_drift(drift, step_size, 2.0, integrator or integrators.euler(), "independent")
+    used = integrator or integrators.euler()
+    return from_drift(drift, stepping(step_size, 2.0, used, "independent", preconditioner))
 
 
-def from_drift(
-    drift: drifts.Drift,
-    step_size: Any,
-    alpha: Any,
-    integrator: integrators.Integrator | None,
-    noise: str,
-) -> SamplingAlgorithm:
+def from_drift(drift: drifts.Drift, how: Stepping) -> SamplingAlgorithm:
     """The unadjusted algorithm of a drift."""
-    schedule = schedules.as_schedule(step_size)
-    advance = integrator or integrators.tamed()
-    jump = noise_of_kind(noise)
 
     def step(key: Array, state: State) -> tuple[State, Info]:
-        return unadjusted_step(key, state, drift, alpha, schedule, advance, jump)
+        return unadjusted_step(key, state, drift, how)
 
     return SamplingAlgorithm(init, step)

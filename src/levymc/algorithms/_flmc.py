@@ -7,6 +7,8 @@ from levymc.drifts import LogDensity
 
 from ._base import SamplingAlgorithm
 from ._fla import from_drift
+from ._noise import NoiseKind
+from ._unadjusted import stepping
 
 
 def flmc(
@@ -16,7 +18,8 @@ def flmc(
     *,
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
-    noise: str = "independent",
+    noise: NoiseKind = "independent",
+    preconditioner: Any = None,
 ) -> SamplingAlgorithm:
     r"""Fractional Langevin Monte Carlo:
 
@@ -33,7 +36,11 @@ def flmc(
         drift: a `levymc.drifts.Drift`, or a function that gives the drift's values;
             `levymc.drifts.quadrature(logdensity_fn, alpha)` if not given.
         integrator: `levymc.integrators.tamed()` if not given.
-        noise: "independent", or "isotropic", which is outside the paper's theory.
+        noise: "independent"; `levymc.truncated(bound)` or "isotropic", with which it does not
+            target φ.
+        preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
+            steps η m_d, in drift and noise.  The target stays φ, as the exact drift makes φ
+            invariant under each coordinate's part of the generator by itself.
 
     Raises:
         ValueError, TypeError: an argument outside its range.
@@ -48,4 +55,4 @@ def flmc(
     References: [simsekli2017], eqs. (6) and (11).
     """
     used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    return from_drift(used, step_size, alpha, integrator, noise)
+    return from_drift(used, stepping(step_size, alpha, integrator, noise, preconditioner))

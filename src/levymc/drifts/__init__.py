@@ -14,6 +14,7 @@ from ._drift import SignedLog as SignedLog
 from ._drift import as_drift as as_drift
 from ._gaussian import gaussian as gaussian
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
+from ._leading_term import gradient_coefficient as gradient_coefficient
 from ._leading_term import leading_term as leading_term
 from ._leading_term import scaled_gradient as scaled_gradient
 from ._quadrature import quadrature as quadrature

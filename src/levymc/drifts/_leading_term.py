@@ -59,13 +59,13 @@ def scaled_gradient(gradient_fn: Callable[[Position], Position], alpha: Any) -> 
 
     def value(position: Position) -> Position:
         slopes = gradient_fn(position)
-        weights = jax.tree.map(_c, like("alpha", alpha, position))
+        weights = jax.tree.map(gradient_coefficient, like("alpha", alpha, position))
         return jax.tree.map(lambda c, slope: jnp.asarray(c, slope.dtype) * slope, weights, slopes)
 
     return from_value(value, Evaluations(density=0, gradient=1))
 
 
-def _c(alpha: Any) -> Any:
-    """c_α, exactly one at α = 2 also where α is traced."""
+def gradient_coefficient(alpha: Any) -> Any:
+    """c_α of b̂ = c_α ∇log φ, exactly one at α = 2 also where α is traced."""
     xp: ModuleType = jnp if is_traced(alpha) else np
     return xp.where(alpha == 2, 1.0, leading_coefficient(alpha - 2))

@@ -13,6 +13,9 @@ MODULES = {
     "double-well-truncation": "levymc.experiments.double_well_truncation",
     "drift-accuracy": "levymc.experiments.drift_accuracy",
     "double-well-bias": "levymc.experiments.double_well_bias",
+    "movielens-convergence": "levymc.experiments.movielens_convergence",
+    "movielens-posterior": "levymc.experiments.movielens_posterior",
+    "movielens-stability": "levymc.experiments.movielens_stability",
 }
 
 

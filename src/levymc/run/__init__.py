@@ -2,7 +2,9 @@
 
 from . import observe as observe
 from ._batches import Batches as Batches
+from ._batches import Whole as Whole
 from ._batches import batches as batches
+from ._batches import whole as whole
 from ._result import Result as Result
 from ._resume import load as load
 from ._resume import resume as resume

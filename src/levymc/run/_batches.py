@@ -1,4 +1,4 @@
-"""Minibatches drawn with replacement inside the compiled step."""
+"""Minibatches drawn with replacement inside the compiled step, or all of the data for each."""
 
 import os
 from typing import Any, NamedTuple
@@ -62,6 +62,34 @@ def batches(data: Any, batch_size: Any) -> Batches:
             "Use the full gradient instead."
         )
     return Batches(arrays, size)
+
+
+class Whole(NamedTuple):
+    """Data that every step is given, all of them and as they are."""
+
+    data: Any
+
+
+def whole(data: Any) -> Whole:
+    """All of the data for every step of `levymc.sample(..., minibatches=...)`.
+
+    For algorithms that draw minibatches themselves, such as `levymc.models.fast_factorization`
+    makes, or that need none.  Nothing is copied or cut, and a store keeps the data.
+
+    Args:
+        data: a pytree of arrays, of any shapes.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> sgld = levymc.sgld(lambda x, data: jnp.sum(data["y"] - x) - x, 1e-3)
+        >>> data = levymc.whole({"y": jnp.ones(100)})
+        >>> run = levymc.sample(
+        ...     sgld, jax.random.key(0), jnp.zeros(2), 50, minibatches=data, progress=False
+        ... )
+        >>> run.positions.shape
+        (2, 50)
+    """
+    return Whole(jax.tree.map(jnp.asarray, data))
 
 
 def check_memory(batch_bytes: int, copies: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import numpy as np
 
-from ._batches import Batches, check_memory
+from ._batches import Batches, Whole, check_memory
 
 
 @runtime_checkable
@@ -103,6 +103,8 @@ def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
     """Understand the argument `minibatches`."""
     if minibatches is None:
         return Source(Fixed([]))
+    if isinstance(minibatches, Whole):
+        return Source(Fixed(jax.tree.leaves(minibatches.data)), minibatches.data)
     if isinstance(minibatches, Batches):
         check_memory(minibatches.batch_bytes, num_chains)
         data = minibatches.data
@@ -110,7 +112,7 @@ def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
     if not callable(minibatches) and not hasattr(minibatches, "__iter__"):
         raise TypeError(
             f"`minibatches` must be an iterable or a function of the step, got {minibatches!r}. "
-            "levymc.batches(data, size) draws them from arrays."
+            "levymc.batches(data, size) draws them from arrays; levymc.whole(data) gives all."
         )
     if is_stored and not callable(minibatches):
         raise TypeError(

@@ -14,7 +14,7 @@ from ._execute import Inputs
 from ._feed import Loader, Source
 from ._plan import Plan, cut_run
 from ._program import Layout, Leaves, Program, chain_keys, compile_init, compile_program
-from ._step import Constant, Draws, Recipe, anatomy
+from ._step import Constant, Draws, Recipe, Seen, anatomy, seen_after
 from .observe import Observer
 
 
@@ -77,6 +77,21 @@ def check_observers(observe: Any) -> dict[str, Observer]:
             'Such as {"mean": levymc.observe.mean()}.'
         )
     return dict(observe)
+
+
+def check_seen(observe_every: Any, counts: Counts, observers: dict[str, Observer]) -> Seen:
+    every = check_count("observe_every", observe_every, "Observers see every k-th step.")
+    if every > 1 and not observers:
+        raise ValueError(
+            f"`observe_every` must be 1 without `observe`, got {every}. "
+            "To keep fewer draws, use `thin`."
+        )
+    if every > counts.steps:
+        raise ValueError(
+            f"`observe_every` must be at most `num_steps` = {counts.steps}, got {every}. "
+            "Nothing would be observed."
+        )
+    return seen_after(counts.burn_in, every)
 
 
 def prepare(

@@ -91,8 +91,7 @@ def compile_program(recipe: Recipe, layout: Layout) -> Program:
     def advance(states: Leaves, keys: Array, data: Leaves, first: Array, count: Array) -> Leaves:
         carry = jax.tree.unflatten(layout.states, states)
         unseen = Carry(carry.state, ())  # observers do not see the burn-in
-        blind = recipe._replace(observers=())
-        machine = _machine(blind, layout, keys, data, first, count, unseen)
+        machine = _machine(recipe.blind(), layout, keys, data, first, count, unseen)
 
         def one_block(number: Array, both: Any) -> Any:
             return _block_of_steps(machine, cut.block, both, number * cut.block, count)
@@ -132,12 +131,17 @@ def _machine(
         return jax.tree.map(lambda leaf: leaf[offset], source) if layout.is_loaded else source
 
     def all_chains(step_keys: Array, rest: tuple[Any, Any, Carry]) -> Any:
-        return jax.vmap(recipe.step, in_axes=(0, None, None, 0))(step_keys, *rest)
+        return recipe.step_all(step_keys, *rest)
 
     example = (batch_at(0), count > 0, carry)
     collect, replay = hoist_bits(all_chains, chains, example)
     _, shapes = jax.eval_shape(all_chains, chains, example)
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def is_counted(offset: Any) -> Any:
+        if recipe.seen.every == 1:
+            return offset < count
+        return (offset < count) & recipe.seen.includes(first + offset)
 
     def prepare(offset: Any, size: int) -> Any:
         numbers = first + offset + jnp.arange(size, dtype=jnp.int32)
@@ -147,7 +151,7 @@ def _machine(
 
     def step(prepared: Any, offset: Array, carry: Carry) -> Any:
         step_keys, bits = prepared
-        return replay(bits, step_keys, (batch_at(offset), offset < count, carry))
+        return replay(bits, step_keys, (batch_at(offset), is_counted(offset), carry))
 
     return Machine(prepare, step, nothing)
 

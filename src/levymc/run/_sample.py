@@ -10,7 +10,7 @@ from levymc._checks import check_key
 
 from ._execute import Memory, any_divergences, execute
 from ._feed import source_of
-from ._prepare import Prepared, check_counts, check_observers, count_chains, prepare
+from ._prepare import Prepared, check_counts, check_observers, check_seen, count_chains, prepare
 from ._result import Result, from_leaves
 from ._shard import check_mesh, spread
 from ._step import Recipe
@@ -27,6 +27,7 @@ def sample(
     burn_in: int = 0,
     minibatches: Any = None,
     observe: Any = None,
+    observe_every: Any = 1,
     keep_positions: bool | None = None,
     progress: bool = True,
     store: str | Path | None = None,
@@ -48,7 +49,10 @@ def sample(
         minibatches: for algorithms whose step takes one.  `levymc.batches(data, size)` draws them
             inside the compiled program, for each chain its own.  An iterable of minibatches, or a
             function of the step's number 0, 1, …, gives one a step to all chains.
+            `levymc.whole(data)` gives all of the data to every step.
         observe: summaries by name, such as {"mean": levymc.observe.mean()}, of every step.
+        observe_every: show observers every k-th step only, counted after burn-in; in the others
+            they cost nothing.
         keep_positions: keep the draws; if not given, where nothing is observed.
         progress: show a bar, in a terminal.
         store: a folder that does not exist yet, for draws, state and program as the run proceeds;
@@ -74,8 +78,9 @@ def sample(
     check_mesh(mesh, num_chains, is_stored=store is not None)
     source = source_of(minibatches, num_chains, is_stored=store is not None)
     observers = check_observers(observe)
+    seen = check_seen(observe_every, counts, observers)
     keeps = not observers if keep_positions is None else keep_positions
-    recipe = Recipe(algorithm, tuple(observers.values()), source.batch_size, keeps)
+    recipe = Recipe(algorithm, tuple(observers.values()), source.batch_size, keeps, seen)
     ready = prepare(recipe, tuple(observers), source, typed_key, initial_positions, counts)
     if store is not None:
         from ._store import create, run_store

@@ -1,7 +1,7 @@
 """One step of all chains, and what it leaves to keep."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,6 +38,21 @@ class Constant:
     value: Any
 
 
+class Seen(NamedTuple):
+    """Which steps observers see: those whose number, from 0, leaves `remainder` by `every`."""
+
+    every: int = 1
+    remainder: int = 0
+
+    def includes(self, number: Any) -> Any:
+        return number % self.every == self.remainder
+
+
+def seen_after(burn_in: int, every: int) -> Seen:
+    """Every `every`-th step after the burn-in, counted in steps."""
+    return Seen(every, (burn_in + every - 1) % every)
+
+
 class Recipe(NamedTuple):
     """What makes a step: all that the compiled program depends on but shapes."""
 
@@ -45,6 +60,7 @@ class Recipe(NamedTuple):
     observers: tuple[Observer, ...] = ()
     batch_size: int | None = None  # None: the step takes no minibatch, or is given one
     keeps_positions: bool = True
+    seen: Seen = Seen()
 
     def init(self, positions: Any) -> Carry:
         """The start of one chain."""
@@ -55,7 +71,8 @@ class Recipe(NamedTuple):
         """A step of one chain.
 
         `data` is a minibatch, what to draw one from, or None; `is_counted` is whether observers
-        count the step: the last chunk of a run may make more of them than were asked for.
+        count the step: they may be shown every k-th only, and the last chunk of a run may make
+        more steps than were asked for.
         """
         key_step = key
         if self.batch_size is not None:
@@ -64,12 +81,37 @@ class Recipe(NamedTuple):
         batch = () if data is None else (data,)
         state, info = self.algorithm.step(key_step, carry.state, *batch)
         position = position_of(state)
-        weight = jnp.where(is_counted, info.step_size if isinstance(info, Info) else 1.0, 0.0)
-        observed = tuple(
-            observer.update(summary, position, weight)
-            for observer, summary in zip(self.observers, carry.observed, strict=True)
-        )
+        observed = self.observe(is_counted, state, info, carry.observed)
         return Carry(state, observed), Draws(position if self.keeps_positions else None, info)
+
+    def observe(self, is_counted: Any, state: Any, info: Any, observed: Any) -> tuple[Any, ...]:
+        """The summaries of one chain after a step."""
+        weight = jnp.where(is_counted, info.step_size if isinstance(info, Info) else 1.0, 0.0)
+        return tuple(
+            observer.update(summary, position_of(state), weight)
+            for observer, summary in zip(self.observers, observed, strict=True)
+        )
+
+    def blind(self) -> "Recipe":
+        """The same without observers."""
+        return self._replace(observers=())
+
+    def step_all(self, keys: Array, data: Any, is_counted: Any, carries: Carry) -> Any:
+        """A step of all chains; what observers do not see, they do not compute."""
+        if self.seen.every == 1 or not self.observers:
+            return jax.vmap(self.step, in_axes=(0, None, None, 0))(keys, data, is_counted, carries)
+        unseen = carries._replace(observed=())
+        moved, draws = self.blind().step_all(keys, data, is_counted, unseen)
+        # Outside the map over chains, within which both branches would be computed.
+        observed = jax.lax.cond(
+            is_counted,
+            jax.vmap(partial(self.observe, True)),
+            lambda _state, _info, earlier: earlier,
+            moved.state,
+            draws.info,
+            carries.observed,
+        )
+        return Carry(moved.state, observed), draws
 
     def finish(self, carry: Carry) -> tuple[Any, ...]:
         """What the observers of one chain say."""

@@ -25,6 +25,7 @@ import numpy as np
 import zarr
 from jax import export
 
+from levymc import native
 from levymc._files import atomic_bytes, digest, flush, lock
 
 from ._execute import Inputs, any_divergences, execute
@@ -87,7 +88,8 @@ def create(path: Path, ready: Prepared) -> Store:
     building = path.with_name(f".{path.name}.{os.getpid()}.partial")
     building.mkdir()
     plan, _, inputs, states, draws, observed = ready
-    for name, function in _exported(ready).items():
+    exported = _exported(ready)
+    for name, function in exported.items():
         atomic_bytes(building / name, bytes(function.serialize()))
     np.save(building / "keys.npy", np.asarray(inputs.keys))
     data = inputs.feed.leaves if isinstance(inputs.feed, Fixed) else []
@@ -105,6 +107,7 @@ def create(path: Path, ready: Prepared) -> Store:
         "shapes": shapes,
         "num_data": len(data),
         "is_fed": not isinstance(inputs.feed, Fixed),
+        "is_native": any(_calls_kernels(function) for function in exported.values()),
         "digests": {name: digest([building / name]) for name in sealed},
     }
     atomic_bytes(building / "run.json", json.dumps(header, indent=1).encode())
@@ -221,12 +224,20 @@ def _exported(ready: Prepared) -> dict[str, export.Exported]:
     zero = jnp.int32(0)
     data, _ = inputs.feed.take(0, 1, plan.chunk_steps)
     arguments = (states, inputs.keys, data, zero, zero)
-    exported = {"draw.bin": export.export(program.draw)(*arguments)}
+    # JAX refuses calls that it does not know; ours are found again when the program is loaded.
+    ours = [export.DisabledSafetyCheck.custom_call(name) for name in native.TARGETS]
+    exported = {"draw.bin": export.export(program.draw, disabled_checks=ours)(*arguments)}
     if plan.burn_in:
-        exported["advance.bin"] = export.export(program.advance)(*arguments)
+        exported["advance.bin"] = export.export(program.advance, disabled_checks=ours)(*arguments)
     if observed:
         exported["finish.bin"] = export.export(program.finish)(states)
     return exported
+
+
+def _calls_kernels(function: export.Exported) -> bool:
+    """Whether a program needs levymc's native kernels, which are not in it."""
+    text = function.mlir_module()
+    return any(name in text for name in native.TARGETS)
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
@@ -252,6 +263,8 @@ def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]
 
 def _load_program(store: Store) -> Program:
     """The stored functions; one that the run does not need is not there."""
+    if store.header.get("is_native", False):
+        native.load()
     loaded = [
         _compiled((store.path / name).read_bytes()) if (store.path / name).exists() else None
         for name in ("advance.bin", "draw.bin", "finish.bin")

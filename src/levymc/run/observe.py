@@ -2,17 +2,19 @@ r"""Summaries kept while a run proceeds, for positions too many or too large to 
 
     levymc.sample(..., observe={"mean": levymc.observe.mean()})
 
-An observer sees every step after burn-in, thinned or not, with its weight η_n.
+An observer sees every step after burn-in, thinned or not, with its weight η_n; or every k-th, if
+the run is told so by `observe_every`.
 """
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from levymc._checks import check_interval, check_positive
+from levymc._checks import check_interval, check_positive, check_real
 
 
 class Observer(NamedTuple):
@@ -78,6 +80,80 @@ def mean(of: Callable[[Any], Any] = _itself) -> Observer:
         return MeanSoFar(moved, total)
 
     return Observer(init, update, lambda so_far: so_far.mean)
+
+
+class SpreadSoFar(NamedTuple):
+    """The weighted mean, the weighted sum of squares about it, and Σ η_n."""
+
+    mean: Any
+    squares: Any
+    total: Any
+
+
+def predictive(
+    of: Callable[[Any], Any], *, noise_variance: float = 0.0, level: float = 0.9
+) -> Observer:
+    r"""The mean of predictions and an interval for new data, without storing draws:
+
+    .. math:: \bar g ± z \sqrt{\mathrm{var}\, g(X) + σ^2}, \qquad
+       \bar g = ν_N(g), \quad \mathrm{var}\, g(X) = ν_N\bigl((g - \bar g)^2\bigr),
+
+    with z the normal quantile of (1 + level)/2.
+
+    Not valid when: g(X) has no variance, as under stable noise with α < 2 on a target that does
+    not bound g: the interval then settles nowhere.  See `quantiles`.
+
+    Args:
+        of: g, a function of a position that returns an array of floats, a prediction each.
+        noise_variance: σ² ≥ 0 of a new observation about its prediction.
+        level: probability of the interval, in (0, 1).
+
+    Returns:
+        An observer of {"mean", "deviation" (of g(X) alone), "low", "high"}.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> observer = levymc.observe.predictive(lambda x: x, noise_variance=1.0, level=0.9)
+        >>> so_far = observer.init(jnp.zeros(()))
+        >>> for value in (1.0, 3.0):
+        ...     so_far = observer.update(so_far, value, 0.1)
+        >>> {name: round(float(value), 3) for name, value in observer.finish(so_far).items()}
+        {'mean': 2.0, 'deviation': 1.0, 'low': -0.326, 'high': 4.326}
+
+    References: [west1979] for the variance in one pass.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must lie in (0, 1), got {level}. Such as 0.9.")
+    check_real("noise_variance", noise_variance, "It is that of a new observation.")
+    if noise_variance < 0:
+        raise ValueError(f"`noise_variance` must not be negative, got {noise_variance}.")
+    width = NormalDist().inv_cdf((1 + level) / 2)
+
+    def init(position: Any) -> SpreadSoFar:
+        shape = jax.eval_shape(of, position)
+        zeros = jnp.zeros(shape.shape, shape.dtype)
+        return SpreadSoFar(zeros, zeros, jnp.zeros((), shape.dtype))
+
+    def update(so_far: SpreadSoFar, position: Any, weight: Any) -> SpreadSoFar:
+        step = jnp.asarray(weight, so_far.total.dtype)
+        total = so_far.total + step
+        share = step / jnp.where(total > 0, total, 1)
+        values = of(position)
+        moved = so_far.mean + share * (values - so_far.mean)
+        added = step * (values - so_far.mean) * (values - moved)
+        return SpreadSoFar(moved, so_far.squares + added, total)
+
+    def finish(so_far: SpreadSoFar) -> dict[str, Any]:
+        variance = so_far.squares / jnp.where(so_far.total > 0, so_far.total, 1)
+        half = width * jnp.sqrt(variance + noise_variance)
+        return {
+            "mean": so_far.mean,
+            "deviation": jnp.sqrt(variance),
+            "low": so_far.mean - half,
+            "high": so_far.mean + half,
+        }
+
+    return Observer(init, update, finish)
 
 
 def quantiles(

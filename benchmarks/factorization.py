@@ -1,0 +1,268 @@
+"""Speed and memory of matrix factorisation, as ratios to BlackJAX's and PyTorch's loops.
+
+Data of the sizes of MovieLens 10M and 20M are made up, with popular and unpopular items.  Peers are
+written as their users would: autodiff, a batch of a tenth of the ratings, noise for all parameters.
+Comparisons are on one core, to which all threads of the process are bound meanwhile.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from bars import Bar, line
+
+import levymc
+
+RANK, ETA = 10, 1e-7
+STEPS = {"ours": 8, "peer": 1}
+
+
+class Data(NamedTuple):
+    """Ratings in the order of the users."""
+
+    users: np.ndarray
+    items: np.ndarray
+    ratings: np.ndarray
+    num_users: int
+    num_items: int
+
+    @property
+    def batch_size(self) -> int:
+        return len(self.ratings) // 10
+
+    @property
+    def compact_bytes(self) -> int:
+        """Two bytes for an item, one for a value, four for where a user's ratings begin."""
+        return 3 * len(self.ratings) + 4 * self.num_users
+
+
+SIZES = {"10M": (71_567, 10_681, 10_000_054), "20M": (138_493, 27_278, 20_000_263)}
+
+
+@lru_cache(maxsize=1)
+def made(size: str) -> Data:
+    """Made-up ratings: log-normal activity of users, a power law for the items."""
+    num_users, num_items, count = SIZES[size]
+    generator = np.random.default_rng(0)
+    activity = generator.lognormal(0, 1.2, num_users)
+    users = np.repeat(
+        np.arange(num_users, dtype=np.int32),
+        generator.multinomial(count, activity / activity.sum()),
+    )
+    popularity = generator.permutation(np.arange(1.0, num_items + 1) ** -0.9)
+    edges = np.cumsum(popularity) / popularity.sum()
+    # A table of a million places in the place of a search: exactness does not matter here.
+    places = np.searchsorted(edges, (np.arange(1 << 20) + 0.5) / (1 << 20)).astype(np.int32)
+    items = places[generator.integers(0, 1 << 20, count, dtype=np.int32)]
+    ratings = generator.integers(1, 11, count, dtype=np.int8) / np.float32(2)
+    return Data(users, items, ratings, num_users, num_items)
+
+
+def starts(data: Data) -> dict[str, jax.Array]:
+    keys = jax.random.split(jax.random.key(0))
+    shapes = {"users": (data.num_users, RANK), "items": (data.num_items, RANK)}
+    return {
+        name: 0.1 * jax.random.normal(key, shape, jnp.float32)
+        for key, (name, shape) in zip(keys, shapes.items(), strict=True)
+    }
+
+
+def ours(data: Data, alpha: float, **options) -> Callable[[], object]:
+    fast = levymc.models.fast_factorization(
+        *data,
+        rank=RANK,
+        batch_size=data.batch_size,
+        step_size=ETA,
+        alpha=alpha,
+        center=3.0,
+        **options,
+    )
+    begin = jax.tree.map(lambda leaf: leaf[None], starts(data))
+    whole = levymc.whole(fast.data)
+    steps = STEPS["ours"]
+
+    def run():
+        return levymc.sample(
+            fast.algorithm, jax.random.key(0), begin, steps, thin=steps, minibatches=whole,
+            progress=False,
+        ).positions  # fmt: skip
+
+    return run
+
+
+def by_blackjax(data: Data) -> Callable[[], object]:
+    """The inference loop of BlackJAX's documentation, around its stochastic-gradient step."""
+    count, size = len(data.ratings), data.batch_size
+    arrays = jax.tree.map(jnp.asarray, (data.users, data.items, data.ratings))
+
+    def logdensity(position, batch):
+        users, items, ratings = batch
+        means = jnp.sum(position["users"][users] * position["items"][items], axis=1)
+        prior = sum(jnp.sum(table**2) for table in position.values())
+        return -(count / size) * jnp.sum((ratings - means) ** 2) / 2 - prior / 2
+
+    sgld = blackjax.sgld(jax.grad(logdensity))
+
+    @jax.jit
+    def run(key, position, arrays):
+        def one_step(position, step_key):
+            key_batch, key_noise = jax.random.split(step_key)
+            chosen = jax.random.randint(key_batch, (size,), 0, count)
+            batch = jax.tree.map(lambda leaf: leaf[chosen], arrays)
+            return sgld.step(key_noise, position, batch, ETA), None
+
+        return jax.lax.scan(one_step, position, jax.random.split(key, STEPS["peer"]))[0]
+
+    begin = starts(data)
+    return lambda: run(jax.random.key(0), begin, arrays)
+
+
+def by_torch(data: Data) -> Callable[[], object]:
+    """SGLD by PyTorch's autograd."""
+    import torch
+
+    torch.set_num_threads(1)
+    users, items, ratings = (torch.from_numpy(np.ascontiguousarray(a)) for a in data[:3])
+    position = [torch.from_numpy(np.array(leaf)).requires_grad_() for leaf in starts(data).values()]
+    count, size = len(data.ratings), data.batch_size
+
+    def run():
+        for _ in range(STEPS["peer"]):
+            chosen = torch.randint(0, count, (size,))
+            a, b = position[0][users[chosen].long()], position[1][items[chosen].long()]
+            errors = ratings[chosen] - (a * b).sum(1)
+            prior = sum((table**2).sum() for table in position)
+            logdensity = -(count / size) * (errors**2).sum() / 2 - prior / 2
+            gradients = torch.autograd.grad(logdensity, position)
+            with torch.no_grad():
+                for table, gradient in zip(position, gradients, strict=True):
+                    table += ETA * gradient + (2 * ETA) ** 0.5 * torch.randn_like(table)
+
+    return run
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[None]:
+    """Bind every thread of the process to one core."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    everywhere = os.sched_getaffinity(0)
+    _bind({min(everywhere)})
+    try:
+        yield
+    finally:
+        _bind(everywhere)
+
+
+def _bind(cores: set[int]) -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cores)
+
+
+def seconds_a_step(roads: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Time every road once a round, after one round that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in roads}
+    for number in range(rounds + 1):
+        for name, run in roads.items():
+            begin = time.perf_counter()
+            jax.block_until_ready(run())
+            steps = STEPS["peer" if name in ("blackjax", "torch") else "ours"]
+            if number:
+                times[name].append((time.perf_counter() - begin) / steps)
+    return times
+
+
+def times_faster(times: dict[str, list[float]], name: str, peer: str) -> float:
+    return statistics.median(b / a for a, b in zip(times[name], times[peer], strict=True))
+
+
+def speed(size: str, rounds: int = 5) -> list[Bar]:
+    data = made(size)
+    roads = {
+        "sgld": ours(data, 2.0, backend="native"),
+        "fla": ours(data, 1.6, backend="native"),
+        "blackjax": by_blackjax(data),
+    }
+    for name, build in (("torch", by_torch), ("numba", lambda d: ours(d, 2.0, backend="numba"))):
+        if importlib.util.find_spec(name) is not None:
+            roads[name] = build(data)
+    with one_core():
+        times = seconds_a_step(roads, rounds)
+    threads = {
+        "one": ours(data, 2.0, backend="native"),
+        "two": ours(data, 2.0, backend="native", num_threads=2),
+    }
+    parallel = seconds_a_step(threads, rounds)
+    nanoseconds = {name: 1e9 * min(best) / data.batch_size for name, best in times.items()}
+    bars = [
+        Bar(f"BlackJAX / sgld, {size}", times_faster(times, "sgld", "blackjax"), "×", 15, True),
+        Bar(f"fla(1.6) / sgld, {size}", 1 / times_faster(times, "fla", "sgld"), "×", 1.2),
+        Bar(f"1 thread / 2 threads, {size}", times_faster(parallel, "two", "one"), "×", 1.6, True),
+        *(Bar(f"  best of {name}, {size}", ns, "ns/rating") for name, ns in nanoseconds.items()),
+    ]
+    if "torch" in times:
+        measured = times_faster(times, "sgld", "torch")
+        bars.append(Bar(f"PyTorch / sgld, {size}", measured, "×", 25, True))
+    if "numba" in times:
+        measured = times_faster(times, "numba", "blackjax")
+        bars.append(Bar(f"BlackJAX / numba, {size}", measured, "×", 4, True))
+    return bars
+
+
+def memory(size: str) -> list[Bar]:
+    """What a run takes at its peak beyond a tiny run, in a process of its own."""
+    command = [sys.executable, __file__, "--memory", size]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [Bar(f"memory of a run / compact data, {size}", float(done.stdout), "×", 3)]
+
+
+def memory_of_a_run(size: str) -> float:
+    few = Data(*(np.arange(100) % 5,) * 2, np.ones(100, np.float32), 5, 5)
+    ours(few, 1.6)()
+    gc.collect()
+    before = _status("VmRSS")
+    data = made(size)
+    run, compact = ours(data, 1.6), data.compact_bytes
+    del data
+    made.cache_clear()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what making the data left to the allocator does not count
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is that of what follows
+    run()
+    return (_status("VmHWM") - before) / compact
+
+
+def _status(name: str) -> int:
+    """Bytes, from the kernel's account of the process."""
+    (found,) = (s for s in Path("/proc/self/status").read_text().splitlines() if s.startswith(name))
+    return int(found.split()[1]) * 1024
+
+
+def matrix_factorization() -> list[Bar]:
+    """In JAX's default precision, as BlackJAX draws its noise in the widest there is."""
+    with jax.enable_x64(False):
+        bars = [bar for size in SIZES for bar in speed(size)]
+    return [*bars, *(bar for size in SIZES for bar in memory(size))]
+
+
+if __name__ == "__main__":
+    if "--memory" in sys.argv:
+        print(memory_of_a_run(sys.argv[-1]))
+    else:
+        print(*(line(bar) for bar in matrix_factorization()), sep="\n")
