@@ -15,7 +15,8 @@ MOST_NARROW = 2**16  # items that two bytes can
 class Ratings(NamedTuple):
     """What a step of the fast model reads.
 
-    rated, codes: of each rating, in the order of the users, its item and its value's number.
+    rated, codes: of each rating, in the order of the users, its item and its value's number;
+        empty for the road through numba, which has them on the host.
     levels: the values, less the center; the last is repeated up to 256.
     offsets: where the ratings of each user begin, and their number at the end.
     raters: the user of each rating, for the road through JAX alone; otherwise empty.

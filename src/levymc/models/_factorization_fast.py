@@ -2,6 +2,7 @@ r"""Bayesian matrix factorisation by a kernel that makes a whole iteration."""
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -140,8 +141,11 @@ def fast_factorization(
     data = compact.to_ratings(ordered, rows, setting.alpha, quantiles)
     if road == "jax":
         data = data._replace(raters=jnp.asarray(ordered.raters))
+    if road == "numba":
+        data = data._replace(rated=jnp.zeros(0, jnp.uint16), codes=jnp.zeros(0, jnp.uint8))
+    advance = _step_of(road, ordered)
     algorithm = _algorithm(
-        setting, schedules.as_schedule(step_size), _step_of(road), (num_users, num_items)
+        setting, schedules.as_schedule(step_size), advance, (num_users, num_items)
     )
     return FastFactorization(algorithm, data, road)
 
@@ -187,13 +191,13 @@ def _setting(
     )
 
 
-def _step_of(road: str) -> Step:
+def _step_of(road: str, ordered: compact.Sorted) -> Step:
     if road == "native":
         return native.factorization_step
     if road == "numba":
         from ._factorization_numba import step as step_in_numba
 
-        return step_in_numba
+        return partial(step_in_numba, ordered.rated, ordered.codes)
     return step_in_jax
 
 

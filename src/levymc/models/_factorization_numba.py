@@ -19,12 +19,15 @@ from levymc import native
 from ._factorization_data import Ratings
 from ._factorization_start import moving_columns
 
-BLOCK = 1 << 15
+BLOCK = 1 << 14
+LINE = 16  # floats that rows are padded to a multiple of
 FIRST_CELL = int(np.float32(0.5).view(np.uint32)) >> 15
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def step(
+    rated: np.ndarray,
+    codes: np.ndarray,
     setting: native.Setting,
     users: Array,
     items: Array,
@@ -33,7 +36,10 @@ def step(
     largest: Array,
     data: Ratings,
 ) -> tuple[Array, Array, Array]:
-    """As `levymc.native.factorization_step`, which says what the arguments are."""
+    """As `levymc.native.factorization_step`, which says what the other arguments are.
+
+    The ratings themselves stay on the host: handed over at each call, they would be copied.
+    """
     shapes = (
         jax.ShapeDtypeStruct(users.shape, jnp.float32),
         jax.ShapeDtypeStruct(items.shape, jnp.float32),
@@ -41,9 +47,16 @@ def step(
     )
 
     def on_host(*arrays: Any) -> Any:
-        return _on_host(setting, *(np.asarray(array) for array in arrays))
+        *state, quantiles, offsets, levels, m_users, n_users, m_items, n_items = (
+            np.asarray(array) for array in arrays
+        )
+        ratings = (rated, codes, levels, offsets, offsets, m_users, n_users, m_items, n_items)
+        return _on_host(setting, *state, *ratings, quantiles)
 
-    arguments = (users, items, key_words, step_size, largest, *data)
+    arguments = (
+        users, items, key_words, step_size, largest, data.quantiles, data.offsets, data.levels,
+        data.user_steps, data.user_noises, data.item_steps, data.item_noises,
+    )  # fmt: skip
     return jax.pure_callback(on_host, shapes, *arguments, vmap_method="sequential")
 
 
@@ -57,12 +70,12 @@ def _on_host(
     *arrays: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     data: Any = Ratings._make(arrays)
-    num_ratings, rank = len(data.codes), setting.rank
+    num_ratings, rank, width = len(data.codes), setting.rank, users.shape[1]
     seed = key_words.view(np.uint64)[0]
     ends = np.append(np.arange(BLOCK, num_ratings, BLOCK), num_ratings)
     shares = np.diff(ends, prepend=0) / num_ratings
     draws = np.random.Generator(np.random.Philox(seed)).multinomial(setting.batch_size, shares)
-    gradients = np.zeros((2, max(len(users), len(items)), rank), np.float32)
+    gradients = np.zeros((2, max(len(users), len(items)), width), np.float32)
     curvatures = np.ones((2, max(len(users), len(items))), np.float32)
     scale = np.float32(num_ratings / setting.batch_size * setting.precision)
     _gradients(
@@ -95,7 +108,8 @@ def _on_host(
 
 def compiled(function: Callable[..., Any]) -> Any:
     """By numba, for which checks of types that a test puts around functions are taken off."""
-    return numba.njit(inspect.unwrap(function))
+    # Sums may be made in any order; infinities and NaN stay what they are.
+    return numba.njit(inspect.unwrap(function), fastmath={"reassoc", "contract"})
 
 
 @compiled
@@ -113,7 +127,7 @@ def _gradients(
     ends: Any, seed: Any, scale: Any, has_clip: Any, gradients: Any, curvatures: Any,
 ) -> None:  # fmt: skip
     """Draw the batch, and add up the gradients and curvatures of users [0] and items [1]."""
-    rank = gradients.shape[2]
+    width = gradients.shape[2]
     histogram, places = np.zeros(BLOCK, np.uint8), np.zeros(BLOCK + 1, np.int64)
     count, begin, user = np.uint64(0), 0, 0
     for block in range(len(ends)):
@@ -139,16 +153,22 @@ def _gradients(
             of_user, of_item = users[user], items[rated[place]]
             to_user, to_item = gradients[0, user], gradients[1, rated[place]]
             error = levels[codes[place]]
-            for k in range(rank):
-                error -= of_user[k] * of_item[k]
+            for line in range(0, width, LINE):  # whole lines, which the compiler makes vectors of
+                for k in range(line, line + LINE):
+                    error -= of_user[k] * of_item[k]
             error *= weight
-            for k in range(rank):
-                to_user[k] += error * of_item[k]
-                to_item[k] += error * of_user[k]
+            for line in range(0, width, LINE):
+                for k in range(line, line + LINE):
+                    to_user[k] += error * of_item[k]
+                for k in range(line, line + LINE):
+                    to_item[k] += error * of_user[k]
             if has_clip:
-                for k in range(rank):
-                    curvatures[0, user] += weight * of_item[k] * of_item[k]
-                    curvatures[1, rated[place]] += weight * of_user[k] * of_user[k]
+                norm_user, norm_item = np.float32(0), np.float32(0)
+                for k in range(width):
+                    norm_user += of_user[k] * of_user[k]
+                    norm_item += of_item[k] * of_item[k]
+                curvatures[0, user] += weight * norm_item
+                curvatures[1, rated[place]] += weight * norm_user
         begin = ends[block]
 
 
@@ -158,7 +178,7 @@ def _move(
     moving: Any, lengths: Any, has_clip: Any, cap: Any, seed: Any, report: Any,
 ) -> None:  # fmt: skip
     """Move a table in place; `report` becomes (largest jump, taming, largest entry)."""
-    rank, one = gradients.shape[1], np.float32(1)
+    rank, one = len(moving), np.float32(1)
     largest_jump, most_taming, largest = np.float32(0), np.float32(0), np.float32(0)
     count = np.uint64(1) << np.uint64(40)  # beyond the words of the batch
     for row in range(len(table)):
