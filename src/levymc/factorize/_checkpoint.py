@@ -31,7 +31,10 @@ def load(folder: Folder, start: Carry) -> Point:
         return Point(start, 0)
     leaves, structure = jax.tree.flatten(start)
     try:
-        with np.load(folder.checkpoint, allow_pickle=False) as archive:
+        with (
+            folder.checkpoint.open("rb") as stream,  # np.load leaves a damaged file open
+            np.load(stream, allow_pickle=False) as archive,
+        ):
             found = [_like(leaf, archive[str(place)]) for place, leaf in enumerate(leaves)]
             return Point(jax.tree.unflatten(structure, found), int(archive["done"]))
     except (ValueError, EOFError, KeyError, BadZipFile) as error:

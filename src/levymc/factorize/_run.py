@@ -1,11 +1,14 @@
 """Fit, telling how it goes; stop whenever asked, and go on from there."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+
+from levymc.experiments import ResultsError
 
 from . import _checkpoint as checkpoint
 from ._checkpoint import Point
@@ -63,21 +66,30 @@ def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
         if manifest is not None and is_finished(folder, manifest):
             return manifest
         if manifest is None or manifest["status"] == "finished":
+            folder.clear()  # a checkpoint without its manifest may be another run's
             manifest = fresh
-        begun = time.monotonic()
-        try:
-            manifest["status"] = "running"
-            write_manifest(folder, manifest)
+        with _clocked(job, manifest):
             _complete(job, manifest, on_progress)
-            manifest |= {"status": "finished", "finished": now()}
-        except KeyboardInterrupt:
-            manifest["status"] = "stopped"
-            raise
-        finally:
-            manifest["wall_seconds"] += time.monotonic() - begun
-            write_manifest(folder, manifest)
         folder.checkpoint.unlink(missing_ok=True)
         return manifest
+
+
+@contextmanager
+def _clocked(job: Job, manifest: dict[str, Any]) -> Iterator[None]:
+    """Keep the status and the time in the manifest, whatever happens."""
+    begun, before = time.monotonic(), manifest["wall_seconds"]
+    manifest["status"] = "running"
+    write_manifest(job.folder, manifest)
+    try:
+        yield
+    except BaseException:
+        manifest |= {"status": "stopped", "wall_seconds": before + time.monotonic() - begun}
+        with suppress(OSError):  # a full disk must not hide why it stopped
+            write_manifest(job.folder, manifest)
+        raise
+    seconds = before + time.monotonic() - begun
+    manifest |= {"status": "finished", "finished": now(), "wall_seconds": seconds}
+    write_manifest(job.folder, manifest)
 
 
 def _complete(job: Job, manifest: dict[str, Any], report: Report) -> None:
@@ -142,6 +154,11 @@ def _write(job: Job, point: Point, targets: Targets, scale: Scale, noise: float)
     table, whole = job.table, job.table.whole
     is_new = (targets.users == whole.num_users) | (targets.items == whole.num_items)
     all_pairs = predictions_of(point.carry, is_new, scale, noise)
+    if not np.all(np.isfinite(all_pairs)):
+        raise ResultsError(
+            "The chain left the finite numbers, and there are no predictions. "
+            "Give a larger --noise, or --alpha 2."
+        )
     held_out = all_pairs.part(slice(targets.num_held_out))
     wanted = held_out if job.asked is None else all_pairs.part(slice(targets.num_held_out, None))
     labels = labels_of(table, job.asked, targets)
