@@ -215,7 +215,7 @@ def test_a_malformed_table_ends_with_2_and_its_line(tmp_path, line, message):
         ("", [], "the file is empty"),
         ("u,i,1\n", ["--alpha", 1.0], "alpha"),
         ("u,i,1\n", ["--noise", 0], "noise"),
-        ("u,i,1\n", ["--rank", 63], "rank"),
+        ("u,i,1\n", ["--rank", 62], "rank"),
         ("u,i,1\n", ["--steps", 10], "steps"),
     ],
 )

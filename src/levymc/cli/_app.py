@@ -91,7 +91,7 @@ def factorize(
         typer.Argument(metavar="RATINGS", exists=True, help="Table of user, item, rating."),
     ],
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder of results.")],
-    rank: Annotated[int, typer.Option(min=1, max=62, help="Columns of the factors.")] = 10,
+    rank: Annotated[int, typer.Option(min=1, max=61, help="Columns of the factors.")] = 10,
     alpha: Annotated[float, typer.Option(help="Of the noise, in (1, 2]; 2 is SGLD.")] = 1.8,
     steps: Annotated[int, typer.Option(min=50, help="Length of the chain.")] = 4000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random numbers.")] = 0,

@@ -68,11 +68,13 @@ def factorize_ratings(request: Request) -> None:
 
 def _show(manifest: dict[str, Any], out: Path) -> None:
     scores, console = manifest["scores"], Console()
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", show_header=False)
-    table.title = escape(
-        f"{manifest['source']}: {manifest['num_ratings']:,} ratings of {manifest['num_items']:,} "
-        f"items by {manifest['num_users']:,} users"
+    console.print(
+        f"[bold]{escape(manifest['source'])}[/]: {manifest['num_ratings']:,} ratings of "
+        f"{manifest['num_items']:,} items by {manifest['num_users']:,} users",
+        highlight=False,
+        soft_wrap=True,
     )
+    table = Table(box=box.SIMPLE_HEAD, show_header=False)
     level = 100 * scores["interval_level"]
     origin = "estimated" if manifest["noise_is_estimated"] else "given"
     rows = {
@@ -115,7 +117,7 @@ def _bar() -> "Iterator[Callable[[Step], None]]":
     with Progress(
         *columns, console=console, disable=not console.is_terminal, refresh_per_second=4
     ) as bar:
-        task = bar.add_task("reading", total=1, note="")
+        task = bar.add_task("preparing", total=1, note="")
         is_chain = False
 
         def report(step: "Step") -> None:

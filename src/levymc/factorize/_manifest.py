@@ -11,7 +11,15 @@ from levymc.experiments import versions
 from ._folder import KIND
 from ._prepare import Job
 from ._sampler import batch_size_of
-from ._settings import BATCH_CAUTION, EVERY, FACTOR_SQUARE, HELD_OUT, STEP_SIZE, TRUNCATION
+from ._settings import (
+    CAUTION_A_COLUMN,
+    EVERY,
+    FACTOR_SQUARE,
+    HELD_OUT,
+    NUM_BIASES,
+    STEP_SIZE,
+    TRUNCATION,
+)
 from ._table import scale_of
 
 FORMAT = 1
@@ -42,7 +50,10 @@ def new_manifest(job: Job) -> dict[str, Any]:
             "noise_truncated_at": TRUNCATION,
             "has_curvature_steps": True,
             "has_biases": True,
-            "row_steps": {"s2": FACTOR_SQUARE, "c_batch_share": BATCH_CAUTION},
+            "row_steps": {
+                "s2": FACTOR_SQUARE,
+                "c": CAUTION_A_COLUMN * (settings.rank + NUM_BIASES),
+            },
         },
         "versions": versions(),
         "host_cores": os.cpu_count(),

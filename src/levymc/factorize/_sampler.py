@@ -15,10 +15,11 @@ from levymc.run import observe
 
 from ._pairs import Targets
 from ._settings import (
-    BATCH_CAUTION,
     BATCH_SHARE,
+    CAUTION_A_COLUMN,
     EVERY,
     FACTOR_SQUARE,
+    NUM_BIASES,
     STEP_SIZE,
     TRUNCATION,
     Settings,
@@ -131,7 +132,10 @@ def _fast(
         training.num_users, training.num_items, rank=settings.rank, noise_precision=precision
     )
     steps = model.row_preconditioner(
-        training.users, training.items, FACTOR_SQUARE, BATCH_CAUTION * training.num_ratings / size
+        training.users,
+        training.items,
+        FACTOR_SQUARE,
+        CAUTION_A_COLUMN * (settings.rank + NUM_BIASES),
     )
     return models.fast_factorization(
         training.users.astype(np.int64),
@@ -180,7 +184,7 @@ def _unseen_variance(unseen: Targets, rank: int, position: dict[str, Array]) -> 
     users, items = _with_new(rank, position)
     a, b = users[unseen.users], items[unseen.items]
     width = a.shape[1]
-    moves = np.arange(width) < rank + 2
+    moves = np.arange(width) < rank + NUM_BIASES
     is_new_user = (unseen.users == len(users) - 1)[:, None]
     is_new_item = (unseen.items == len(items) - 1)[:, None]
     v = (is_new_user & moves & (np.arange(width) != rank + 1)).astype(np.float32)
