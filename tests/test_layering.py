@@ -26,6 +26,7 @@ LAYERS = (
     "data",
     "interop",
     "experiments",
+    "factorize",
     "report",
     "cli",
     "__main__",

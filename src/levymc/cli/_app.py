@@ -17,6 +17,7 @@ EXAMPLES = """
 - `levymc run all --profile paper --jobs 2`
 - `levymc report results`
 - `levymc data fetch ml-1m`
+- `levymc factorize ratings.csv --out fit`
 """
 RUN_EXAMPLES = """
 **Examples**
@@ -27,6 +28,14 @@ RUN_EXAMPLES = """
 
 **Exit codes**: 0 fine; 1 a check failed; 2 bad input; 3 a folder cannot be read or written;
 4 a fault of the program; 130 stopped by Ctrl-C.
+"""
+FACTORIZE_EXAMPLES = """
+**Examples**
+
+- `levymc factorize ratings.csv --out fit`
+- `levymc factorize ratings.csv --rank 10 --alpha 1.8 --out fit --predict pairs.csv`
+
+**Exit codes**: as of run; 2 also for a fault in a table, with its line.
 """
 
 app = typer.Typer(
@@ -73,6 +82,47 @@ def run(
     from ._run import Request, run_all
 
     raise typer.Exit(int(run_all(Request(names, profile, out, seed, jobs, force))))
+
+
+@app.command(epilog=FACTORIZE_EXAMPLES)
+def factorize(
+    ratings: Annotated[
+        Path,
+        typer.Argument(metavar="RATINGS", exists=True, help="Table of user, item, rating."),
+    ],
+    out: Annotated[Path, typer.Option(file_okay=False, help="Folder of results.")],
+    rank: Annotated[int, typer.Option(min=1, max=61, help="Columns of the factors.")] = 10,
+    alpha: Annotated[float, typer.Option(help="Of the noise, in (1, 2]; 2 is SGLD.")] = 1.8,
+    steps: Annotated[int, typer.Option(min=50, help="Length of the chain.")] = 4000,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random numbers.")] = 0,
+    noise: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of a rating about its mean; else estimated."),
+    ] = None,
+    predict: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS",
+            exists=True,
+            dir_okay=False,
+            help="Table of users and items to predict; else the held-out ratings.",
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Else at most four.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, over what is there.")] = False,
+) -> None:
+    """Predict ratings of items by users, with intervals.
+
+    RATINGS is a text file with a user, an item and a rating a line, with or without a header, or
+    MovieLens's archive. A tenth of the ratings is held out, to tell how good predictions are. OUT
+    gets predictions.csv, factors.npz and manifest.json. Stop with Ctrl-C whenever you like: the
+    same command goes on, and ends as if it had not been stopped.
+    """
+    from ._factorize import Request, factorize_ratings
+
+    factorize_ratings(
+        Request(ratings, out, rank, alpha, steps, seed, noise, predict, threads, force)
+    )
 
 
 @app.command()

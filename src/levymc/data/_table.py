@@ -74,7 +74,7 @@ def read_table(
 def _read(
     stream: IO[str], label: str, columns: Sequence[str | int] | None, delimiter: str | None
 ) -> _Rows:
-    lines = _rows(stream, label, delimiter)
+    lines = text_rows(stream, label, delimiter)
     first = next(lines, None)
     if first is None:
         raise DataError(f"{label}: the file is empty.")
@@ -91,7 +91,9 @@ def _read(
     return rows
 
 
-def _rows(stream: IO[str], label: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+def text_rows(
+    stream: IO[str], label: str, delimiter: str | None
+) -> Iterator[tuple[int, list[str]]]:
     """The fields of each row, with the number of its line."""
     if delimiter is None:
         first = stream.readline()
