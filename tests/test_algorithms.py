@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.statistics import dkw_bound
+from tests.bounds import dkw_bound
 
 import levymc
 from levymc import algorithms, drifts, integrators, schedules, stable

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from tests.statistics import dkw_bound, hoeffding_bound
+from tests.bounds import dkw_bound, hoeffding_bound
 
 import levymc
 from levymc import algorithms, drifts, integrators, models

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
-from tests.statistics import binomial_range, dkw_bound, hoeffding_bound
+from tests.bounds import binomial_range, dkw_bound, hoeffding_bound
 from tests.test_native import has_native, needs_native
 
 import levymc
@@ -335,7 +335,7 @@ def test_chains_do_not_depend_on_each_other():
         ({"batch_size": 601}, "`batch_size` must be at most the 600 ratings, got 601"),
         ({"alpha": 1.0}, "`alpha` must lie in"),
         ({"rank": 600}, "`rank` must be at most 512"),
-        ({"rank": 63, "biases": True}, "`rank` must be at most 62"),
+        ({"rank": 62, "biases": True}, "`rank` must be at most 61"),
         ({"cap": -1.0}, "`cap` must be positive"),
         ({"truncation": 0.0}, "`truncation` must be positive"),
         ({"noise_precision": 0.0}, "`noise_precision` must be positive"),

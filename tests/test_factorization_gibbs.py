@@ -141,7 +141,7 @@ def test_sample_runs_it(ratings):
 
 @pytest.mark.parametrize(
     ("argument", "value", "words"),
-    [("rank", 63, "at most 62"), ("spread", 1.5, "spread"), ("noise_precision", -1.0, "positive")],
+    [("rank", 62, "at most 61"), ("spread", 1.5, "spread"), ("noise_precision", -1.0, "positive")],
 )
 def test_bad_arguments(ratings, argument, value, words):
     with pytest.raises(ValueError, match=words):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.statistics import hoeffding_bound
+from tests.bounds import hoeffding_bound
 
 import levymc
 from levymc.models import matrix_factorization

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.statistics import binomial_range, dkw_bound, hoeffding_bound
+from tests.bounds import binomial_range, dkw_bound, hoeffding_bound
 
 from levymc import stable
 

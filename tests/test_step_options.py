@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import gamma
-from tests.statistics import dkw_bound
+from tests.bounds import dkw_bound
 
 import levymc
 from levymc import algorithms, integrators, stable

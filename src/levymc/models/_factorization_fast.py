@@ -163,8 +163,8 @@ def _setting(
     largest_step: float,
 ) -> native.Setting:
     columns = check_count("rank", rank, "It is the number of columns.") + (2 if biases else 0)
-    if columns > (64 if biases else MOST_COLUMNS):
-        most = 62 if biases else MOST_COLUMNS
+    if columns > (63 if biases else MOST_COLUMNS):
+        most = 61 if biases else MOST_COLUMNS
         raise ValueError(f"`rank` must be at most {most} here, got {rank}. Take fewer columns.")
     size = check_count("batch_size", batch_size, "It is the number of ratings a step.")
     if size > num_ratings:

@@ -14,7 +14,7 @@ from levymc.algorithms import Info, SamplingAlgorithm
 from . import _factorization_data as compact
 from ._factorization_start import moving_columns, padded_start
 
-MOST_RANK = 62  # with two columns for biases, the bits of a mask
+MOST_RANK = 61  # with two columns for biases, the bits of a mask but its sign
 
 
 class GibbsState(NamedTuple):
@@ -78,7 +78,7 @@ def gibbs_factorization(
     Args:
         users, items, ratings, num_users, num_items, center, noise_precision, biases, num_threads:
             as of `fast_factorization`.
-        rank: columns of the factors, at most 62.
+        rank: columns of the factors, at most 61.
         spread: of the draws about their means, in [0, 1]; 0 gives alternating least squares, which
             ends in a mode of the posterior.
         backend: "native" or "jax"; "numba" is JAX here.
