@@ -50,26 +50,15 @@ class Data(NamedTuple):
         return 3 * len(self.ratings) + 4 * self.num_users
 
 
-SIZES = {"10M": (71_567, 10_681, 10_000_054), "20M": (138_493, 27_278, 20_000_263)}
+SIZES = {"10M": "ml-10m", "20M": "ml-20m"}
 
 
 @lru_cache(maxsize=1)
 def made(size: str) -> Data:
-    """Made-up ratings: log-normal activity of users, a power law for the items."""
-    num_users, num_items, count = SIZES[size]
-    generator = np.random.default_rng(0)
-    activity = generator.lognormal(0, 1.2, num_users)
-    users = np.repeat(
-        np.arange(num_users, dtype=np.int32),
-        generator.multinomial(count, activity / activity.sum()),
-    )
-    popularity = generator.permutation(np.arange(1.0, num_items + 1) ** -0.9)
-    edges = np.cumsum(popularity) / popularity.sum()
-    # A table of a million places in the place of a search: exactness does not matter here.
-    places = np.searchsorted(edges, (np.arange(1 << 20) + 0.5) / (1 << 20)).astype(np.int32)
-    items = places[generator.integers(0, 1 << 20, count, dtype=np.int32)]
-    ratings = generator.integers(1, 11, count, dtype=np.int8) / np.float32(2)
-    return Data(users, items, ratings, num_users, num_items)
+    """Made ratings, as skewed as MovieLens."""
+    ratings = levymc.data.synthetic(*levymc.data.SIZES[SIZES[size]])
+    users, items = ratings.users.astype(np.int32), ratings.items.astype(np.int32)
+    return Data(users, items, ratings.values, ratings.num_users, ratings.num_items)
 
 
 def starts(data: Data) -> dict[str, jax.Array]:
