@@ -5,6 +5,7 @@ They must stand before JAX and levymc are first imported. Each pytest-xdist work
 
 import os
 import sys
+from pathlib import Path
 
 if "jax" in sys.modules:
     raise RuntimeError("A pytest plugin imported JAX before its settings could be made.")
@@ -12,6 +13,11 @@ if "jax" in sys.modules:
 # With 64-bit types allowed, both float32 and float64 can be tested in one process.
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["JAX_PLATFORMS"] = "cpu"
+
+# Most of the time goes into compiling, often the same program in another test or worker.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache/jax"))
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 from jaxtyping import install_import_hook
 

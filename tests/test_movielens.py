@@ -31,7 +31,8 @@ def test_tuning_never_sees_the_test_ratings():
 def test_missing_ratings_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LEVYMC_DATA", str(tmp_path))
     with pytest.raises(data.MissingDataError, match="levymc data import ml-1m"):
-        ml.part("ml-1m", is_tuning=False)
+        experiments.preflight(POSTERIOR, tmp_path / "out", profile="paper")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_watched_chain_is_the_algorithm_s_own():

@@ -56,6 +56,8 @@ class Experiment:
     profiles: configurations by name, ``quick`` and ``paper`` among them.
     captions: for every figure, by its name, a sentence that stands for it where it is not seen.
     dtype: of the computation.
+    needs: of a configuration, raises ValueError with a remedy where something is missing without
+        which no cell can be made, such as a data set.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Experiment:
     verdict: Callable[[Any, Tables, Sequence[Check]], Verdict]
     figures: Callable[[Any, Tables], "Mapping[str, Figure]"]
     dtype: Literal["float32", "float64"] = "float64"
+    needs: Callable[[Any], None] | None = None
 
     def config(self, profile: str) -> Any:
         """The configuration of a profile, or a ValueError that names those there are."""

@@ -65,6 +65,12 @@ def _ratings(name: str) -> tuple[data.Ratings, str]:
     return data.load(name), REAL
 
 
+def check_there(*names: str) -> None:
+    """Refuse at once where a data set is missing for which made ratings cannot stand in."""
+    if "ml-1m" in names:
+        data.load("ml-1m")
+
+
 def start(part: Part, seed: int, scale: float) -> dict[str, Array]:
     """Factors of N(0, scale²)."""
     model = models.matrix_factorization(*part.counts, rank=RANK)

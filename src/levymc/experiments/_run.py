@@ -75,8 +75,11 @@ def preflight(
     num_cells = len(experiment.checked_cells(experiment.config(profile)))
     wanted = _manifest.new(experiment, profile, check_seed(seed), num_cells)
     folder = Folder(Path(out) / experiment.name)
-    if not force and folder.path.is_dir() and any(folder.path.iterdir()):
+    is_begun = not force and folder.path.is_dir() and any(folder.path.iterdir())
+    if is_begun:
         _check(folder, read_manifest(folder), wanted)
+    if experiment.needs and not (is_begun and not _needs_cells(folder, read_manifest(folder))):
+        experiment.needs(experiment.config(profile))
 
 
 def _open(folder: Folder, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import _movielens as ml
 from .._experiment import Cell, CellResult, Experiment, Tables
 from .._published import published
 from ._chains import VARIANTS, ablate, fit, tune, variants_of
@@ -58,6 +59,10 @@ class Convergence:
     def first(self) -> str:
         """The data set that is looked at most closely."""
         return self.sets[0]
+
+
+def needs(config: Convergence) -> None:
+    ml.check_there(*config.sets)
 
 
 def cells(config: Convergence) -> list[Cell]:
@@ -126,4 +131,5 @@ EXPERIMENT = Experiment(
     verdict=verdict,
     figures=figures,
     dtype="float32",
+    needs=needs,
 )

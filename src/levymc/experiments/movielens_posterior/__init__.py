@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import _movielens as ml
 from .._experiment import Cell, CellResult, Experiment, Tables
 from .._table import Table
 from ._checks import checks, verdict
@@ -46,6 +47,10 @@ class Posterior:
     burn_in: int
     every: int
     s2: float = 0.25
+
+
+def needs(config: Posterior) -> None:
+    ml.check_there(config.set)
 
 
 def cells(config: Posterior) -> list[Cell]:
@@ -152,4 +157,5 @@ EXPERIMENT = Experiment(
     verdict=verdict,
     figures=figures,
     dtype="float32",
+    needs=needs,
 )

@@ -64,6 +64,10 @@ class Stability:
     row_step: float = 0.2
 
 
+def needs(config: Stability) -> None:
+    ml.check_there(config.set)
+
+
 def cells(config: Stability) -> list[Cell]:
     return [
         Cell(f"{option.id}-alpha={alpha:g}", {"option": option.id, "alpha": alpha})
@@ -200,4 +204,5 @@ EXPERIMENT = Experiment(
     verdict=verdict,
     figures=figures,
     dtype="float32",
+    needs=needs,
 )
