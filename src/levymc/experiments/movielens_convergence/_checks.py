@@ -98,9 +98,7 @@ def _of_tuning(config: Any, tables: Tables) -> str:
         table.where(step=BY_ID[id].name).rows() for id in ("sgfla", "truncated", "sgd")
     )
     turned = exact[-1]["error"] > exact[0]["error"]
-    why = (
-        " Exact jumps stay in the rows that they hit, the more so the smaller α." if turned else ""
-    )
+    why = " Exact jumps stay in the rows that they hit." if turned else ""
     made = sorted({row["set"] for row in tables["tuned"].rows() if row["source"] == "made"})
     where = f" On {', '.join(made)} the ratings are made." if made and is_real(tables) else ""
     return (

@@ -33,7 +33,8 @@ def draw(config: Any, tables: Tables) -> Figure:
     _draw_fitted(fitted, curves.where(kind="as published"), with_points=is_real(tables))
     _draw_common(common, curves.where(kind="common"))
     _draw_tuned(tuned, curves.where(kind="tuned", set=config.first), config.first)
-    _draw_large(large, curves.where(kind="tuned", step=VARIANTS[0].name), config.sets)
+    sources = dict(zip(tables["tuned"]["set"], tables["tuned"]["source"], strict=True))
+    _draw_large(large, curves.where(kind="tuned", step=VARIANTS[0].name), sources)
     for axes in (fitted, common, tuned, large):
         axes.set(xlabel="iterations")
     for axes in (fitted, tuned):
@@ -87,13 +88,13 @@ def _draw_tuned(axes: Axes, table: Table, name: str) -> None:
     axes.legend(fontsize=9)
 
 
-def _draw_large(axes: Axes, table: Table, sets: tuple[str, ...]) -> None:
+def _draw_large(axes: Axes, table: Table, sources: dict[str, str]) -> None:
     dashes = ("-", (0, (4, 2)), (0, (1, 1)))
-    for name, dash in zip(sets, dashes, strict=False):
+    for (name, source), dash in zip(sources.items(), dashes, strict=False):
         part = table.where(set=name)
         for alpha in _alphas(part):
             line = part.where(alpha=alpha)
-            label = name if alpha == _alphas(part)[0] else None
+            label = f"{name}, {source}" if alpha == _alphas(part)[0] else None
             axes.plot(line["n"], line["error"], color=alpha_colour(alpha), ls=dash, label=label)
     axes.set(title="All data sets, tuned", xscale="log", yscale="log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")

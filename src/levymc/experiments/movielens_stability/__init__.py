@@ -160,13 +160,14 @@ def verdict(config: Stability, tables: Tables, checks: Sequence[Check]) -> Verdi
     table = tables["options"]
     made = "On made ratings. " if table["source"][0] == "made" else ""
     plain = table.where(step=OPTIONS[0].name)
-    early = plain["lasted"][plain["diverged"] > 0]
-    when = f", the first after {early.min():,} to {early.max():,} iterations" if early.size else ""
+    early = plain["lasted"]
+    ends = dict.fromkeys(f"{end + config.every:,}" for end in (early.min(), early.max()))
+    when = f", the first of each α within {' to '.join(ends)} iterations"
     parts = "; ".join(_of_option(table.where(step=option.name)) for option in OPTIONS[1:])
     return Verdict(
         "measured here",
         f"{made}By the plain step {plain['diverged'].sum()} of {plain['seeds'].sum()} chains "
-        f"diverge{when}, for α = {', '.join(f'{a:g}' for a in config.alphas)}. {parts}.",
+        f"diverge{when if plain['diverged'].all() else ''}, at η = {config.step_size:g} and α = {', '.join(f'{a:g}' for a in config.alphas)}. {parts}.",
     )
 
 
