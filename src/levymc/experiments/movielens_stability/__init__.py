@@ -164,10 +164,11 @@ def verdict(config: Stability, tables: Tables, checks: Sequence[Check]) -> Verdi
     ends = dict.fromkeys(f"{end + config.every:,}" for end in (early.min(), early.max()))
     when = f", the first of each α within {' to '.join(ends)} iterations"
     parts = "; ".join(_of_option(table.where(step=option.name)) for option in OPTIONS[1:])
+    settings = f"at η = {config.step_size:g} and α = {', '.join(f'{a:g}' for a in config.alphas)}"
     return Verdict(
         "measured here",
         f"{made}By the plain step {plain['diverged'].sum()} of {plain['seeds'].sum()} chains "
-        f"diverge{when if plain['diverged'].all() else ''}, at η = {config.step_size:g} and α = {', '.join(f'{a:g}' for a in config.alphas)}. {parts}.",
+        f"diverge{when if plain['diverged'].all() else ''}, {settings}. {parts}.",
     )
 
 
@@ -195,8 +196,8 @@ EXPERIMENT = Experiment(
         "paper": Stability(set="ml-1m", num_steps=10_000, every=100, num_seeds=5),
     },
     captions={
-        "movielens-stability": "Left: share of chains that diverge, for each step and α. Right: "
-        "RMSE of the predictive mean, as it is and clipped to the range of ratings."
+        "movielens-stability": "RMSE of the predictive mean against α for each step, as it is and "
+        "clipped to the range of ratings; and how many chains diverge."
     },
     cells=cells,
     run_cell=run_cell,

@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from .._experiment import Tables
 from .._style import BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure, note
@@ -14,22 +16,28 @@ MARKS = "sD^ov"
 
 
 def draw(config: Any, tables: Tables) -> Figure:
-    figure = new_figure(11, 4.6)
-    shares, errors = figure.subplots(1, 2)
-    table = tables["options"]
-    for place, (option, colour, mark) in enumerate(zip(OPTIONS, COLOURS, MARKS, strict=True)):
-        part = table.where(step=option.name)
-        width = 0.016
-        x = part["alpha"] + (place - 2) * width
-        shares.bar(x, part["diverged"] / part["seeds"], width, color=colour, label=option.name)
-        errors.plot(part["alpha"], part["error"], color=colour, marker=mark, ms=5)
-        errors.plot(part["alpha"], part["clipped"], color=colour, ls=(0, (1, 1)), lw=1.3)
-    shares.set(title="Chains that diverge", xlabel="α", ylabel="share", ylim=(0, 1.05))
-    errors.set(title="RMSE of the predictive mean", xlabel="α", yscale="log")
-    errors.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    errors.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
-    note(errors, "dotted: clipped to the stars")
-    for axes in (shares, errors):
-        axes.set_xticks(np.array(config.alphas))
-    figure.legend(*shares.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    figure = new_figure(11, 5.2)
+    whole, clipped = figure.subplots(1, 2)
+    for option, colour, mark in zip(OPTIONS, COLOURS, MARKS, strict=True):
+        part = tables["options"].where(step=option.name)
+        count = f"{part['diverged'].sum()} of {part['seeds'].sum()} diverge"
+        style: Any = {"color": colour, "marker": mark, "ms": 5.5}
+        whole.plot(part["alpha"], part["error"], **style, label=f"{option.name}: {count}")
+        clipped.plot(part["alpha"], part["clipped"], **style)
+    whole.set(title="RMSE of the predictive mean", ylabel="RMSE on the test split")
+    clipped.set_title("The same, clipped to the stars")
+    note(clipped, "medians over seeds")
+    for axes in (whole, clipped):
+        _set_axes(axes, np.array(config.alphas))
+    figure.legend(*whole.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
+
+
+def _set_axes(axes: Axes, alphas: np.ndarray) -> None:
+    axes.set(xlabel="α", yscale="log")
+    axes.set_xticks(alphas)
+    low, high = axes.get_ylim()
+    places = (1, 2, 5) if high > 5 * low else (1, 1.2, 1.4, 1.6, 1.8, 8, 8.5, 9, 9.5)
+    axes.yaxis.set_major_locator(LogLocator(subs=places))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
