@@ -161,7 +161,7 @@ def start(out: Path, asleep: Path) -> subprocess.Popen:
     )
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=240):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -187,7 +187,7 @@ def test_a_stopped_process_leaves_no_other_behind_and_goes_on(tmp_path, sign):
             os.killpg(process.pid, sign)
         else:
             process.kill()
-        _, message = process.communicate(timeout=60)
+        _, message = process.communicate(timeout=240)
         wait_until(lambda: is_gone(int(asleep.read_text())))
     finally:
         if process.poll() is None:
