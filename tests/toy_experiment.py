@@ -5,6 +5,7 @@ The variable TOY makes it misbehave: "sleep", "crash", "interrupt" (in cell-2) o
 
 import errno
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,8 @@ def fill_disk(monkeypatch, after: int):
 
 
 if __name__ == "__main__":
+    # A process that a script put into the background ignores Ctrl-C, and so would this one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from levymc.cli import main
     from levymc.experiments._registry import MODULES
 
