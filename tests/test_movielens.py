@@ -49,7 +49,10 @@ def test_a_watched_chain_is_the_algorithm_s_own():
     for number in range(7):
         key = jax.random.fold_in(jax.random.key(1), number)
         state, _ = model.algorithm.step(key, state, model.data)
-    np.testing.assert_array_equal(state.position["items"], once[-1].position["items"])
+    # Without a kernel XLA may round otherwise in a loop than step by step.
+    np.testing.assert_allclose(
+        state.position["items"], once[-1].position["items"], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_positive_start_begins_at_the_error_asked_for():
