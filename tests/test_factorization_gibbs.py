@@ -93,22 +93,34 @@ def test_draws_have_the_conditional_law(ratings, backend):
 
 
 def test_frozen_columns_stay_and_are_conditioned_on(ratings, backend):
-    """Biases: without spread the other columns solve the equations given the ones."""
+    """Biases: without spread the other columns solve the equations given the ones.
+
+    All columns start away from zero, so that what is conditioned on matters.
+    """
     model = levymc.models.gibbs_factorization(
         *ratings, NUM_USERS, NUM_ITEMS, rank=1, biases=True, spread=0.0, backend=backend
     )
-    state = model.algorithm.init(start(1))
-    items = np.asarray(state.position["items"], float)[:, :3]
-    assert np.all(items[:, 1] == 1)
+    begin = jax.tree.map(lambda table: jnp.pad(table, ((0, 0), (0, 13))), start(3))
+    state = model.algorithm.init(begin)
     moved, _ = model.algorithm.step(jax.random.key(0), state, model.data)
-    users = np.asarray(moved.position["users"], float)[:, :3]
+    before = np.asarray(state.position["items"], float)[:, :3]
+    users, items = (np.asarray(moved.position[name], float)[:, :3] for name in ("users", "items"))
     assert np.all(users[:, 2] == 1)
-    for user in range(NUM_USERS):
-        mine = ratings[0] == user
-        partners, values = items[ratings[1][mine]], ratings[2][mine]
-        free = partners[:, :2]
-        wanted = np.linalg.solve(np.eye(2) + free.T @ free, free.T @ (values - partners[:, 2]))
-        np.testing.assert_allclose(users[user, :2], wanted, rtol=2e-4, atol=2e-5)
+    assert np.all(items[:, 1] == 1)
+    assert np.abs(before[:, 2]).min() > 0.01
+    by_user, by_item, values = ratings
+    check_solved(users, before, by_user, by_item, values, free=[0, 1], frozen=2)
+    check_solved(items, users, by_item, by_user, values, free=[0, 2], frozen=1)
+
+
+def check_solved(rows, others, row_of, other_of, values, *, free, frozen):
+    """Each row's free columns are the means given the frozen one, which is 1."""
+    for row, found in enumerate(rows):
+        partners, rated = others[other_of[row_of == row]], values[row_of == row]
+        moving = partners[:, free]
+        right = moving.T @ (rated - partners[:, frozen])
+        wanted = np.linalg.solve(np.eye(2) + moving.T @ moving, right)
+        np.testing.assert_allclose(found[free], wanted, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.skipif(not has_kernel(), reason="there is no C++ compiler")
