@@ -44,8 +44,8 @@ def binarize(images: ArrayLike, seed: int | None = 0, threshold: float | None = 
         >>> levymc.data.binarize(grey, threshold=0.5)
         array([[0, 1, 1, 0]], dtype=uint8)
 
-    References: [salakhutdinov2008].  Departures: the bits of that paper's binarised MNIST are not
-    reproduced; the law is.
+    References: [salakhutdinov2008dbn], section 5.1.  Departures: the law is that of its binarised
+    MNIST, the bits are not.
     """
     pictures = _checked(images)
     if threshold is None:
@@ -90,7 +90,7 @@ def _checked(images: ArrayLike) -> np.ndarray:
                 "Leave them as they are, or multiply them by 255."
             )
     else:
-        check_interval("images", pictures, 0, 1, includes_low=True, remedy=remedy)
+        check_interval("images", pictures, 0.0, 1.0, includes_low=True, remedy=remedy)
     return pictures
 
 
