@@ -44,7 +44,7 @@ def binarize(images: ArrayLike, seed: int | None = 0, threshold: float | None = 
         >>> levymc.data.binarize(grey, threshold=0.5)
         array([[0, 1, 1, 0]], dtype=uint8)
 
-    References: [salakhutdinov2008dbn], section 5.1.  Departures: the law is that of its binarised
+    References: [salakhutdinov2008dbn].  Departures: the law is that of its binarised
     MNIST, the bits are not.
     """
     pictures = _checked(images)

@@ -10,8 +10,8 @@ from ._dataset import Dataset, Download
 from ._errors import DataError
 from ._images import FILES, Images, read_shaped
 
-# The makers' own site, yann.lecun.com/exdb/mnist, refuses downloads; this copy, from which
-# PyTorch takes it, has the same bytes: the MD5s below are those long known of the original.
+# The makers' own site, yann.lecun.com/exdb/mnist, has often turned downloads away; this copy, from
+# which PyTorch takes it, has the same bytes: the MD5s below are those long known of the original.
 ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist"
 LICENCE = """\
 The copyright in MNIST is held by Yann LeCun (Courant Institute, NYU) and Corinna Cortes (Google
