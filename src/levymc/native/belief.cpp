@@ -46,6 +46,8 @@ namespace ffi = xla::ffi;
 
 typedef float Eight __attribute__((vector_size(32), may_alias));
 typedef int32_t EightBits __attribute__((vector_size(32), may_alias));
+typedef float Four __attribute__((vector_size(16), may_alias));
+typedef int32_t FourBits __attribute__((vector_size(16), may_alias));
 
 constexpr int LANES = 8;
 constexpr int PAD = 2 * LANES;     // factors are multiplied in pairs
@@ -95,13 +97,13 @@ struct Product {
     mantissa = from_bits((bits_of(mantissa) & 0x007fffff) | 0x3f800000);
   }
   INLINE double log() const {  // of a normalised one
-    double rest = 1;
-    int32_t powers = 0;
-    for (int lane = 0; lane < LANES; ++lane) {
-      rest *= double(mantissa[lane]);
-      powers += exponent[lane];
-    }
-    return std::log(rest) + LOG_2 * powers;
+    Four halves[2];
+    FourBits powers[2];
+    std::memcpy(halves, &mantissa, sizeof mantissa);
+    std::memcpy(powers, &exponent, sizeof exponent);
+    const Four m = halves[0] * halves[1];
+    const FourBits n = powers[0] + powers[1];
+    return std::log(double((m[0] * m[1]) * (m[2] * m[3]))) + LOG_2 * (n[0] + n[1] + n[2] + n[3]);
   }
 };
 
