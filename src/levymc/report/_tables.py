@@ -11,6 +11,7 @@ from ._numbers import column, exact, number
 MAX_ROWS = 30
 FIRST_ROWS = 8
 SHORT_TEXT = 32  # characters that stay on one line
+LONGEST_WORD = 40  # characters of a text without spaces
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "sigma": "σ"}
 
 
@@ -67,10 +68,15 @@ def _cells(values: np.ndarray, num_rows: int) -> tuple[str, list[str]]:
     first = values[:num_rows].tolist()
     if values.dtype.kind == "f":
         return "number", column(first)
-    texts = [exact(value) for value in first]
+    texts = [_shortened(exact(value)) for value in first]
     if values.dtype.kind == "i":
         return "number", texts
     return "text short" if max(map(len, texts), default=0) <= SHORT_TEXT else "text", texts
+
+
+def _shortened(text: str) -> str:
+    """A text without its rest where it is no words, as an encoded picture."""
+    return text if len(text) <= LONGEST_WORD or " " in text else f"{text[:LONGEST_WORD]}…"
 
 
 def _heading(name: str) -> str:
