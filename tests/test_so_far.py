@@ -90,7 +90,7 @@ def test_it_is_shown_while_another_process_runs_and_after_it_was_killed(stopped)
         {"dtype": "float32"},
         {"cells": lambda config: toy_experiment.cells(config)[:3]},
     ],
-    ids=str,
+    ids=["no flag", "config", "profile", "dtype", "cells"],
 )
 def test_the_words_alone_are_left_where_parts_are_not_to_be_shown(stopped, change, parts):
     change(**parts)
