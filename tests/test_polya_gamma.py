@@ -80,11 +80,14 @@ def oracle(tilt):
 
 @functools.cache
 def draws(dtype):
-    tilts = jnp.tile(jnp.array(TILTS, dtype)[:, None], (1, DRAWS))
-    found = polya_gamma(jax.random.key(11), tilts)
+    found = polya_gamma(jax.random.key(11), repeated(TILTS, dtype))
     assert found.dtype == dtype
-    assert found.shape == tilts.shape
     return dict(zip(TILTS, np.asarray(found, np.float64), strict=True))
+
+
+def repeated(tilts, dtype):
+    """One shape for many tests, as compiling takes longer than drawing."""
+    return jnp.tile(jnp.array(tilts, dtype)[:, None], (1, DRAWS))
 
 
 def bernstein_bound(values, weights, count, largest):
@@ -151,10 +154,9 @@ def test_neighbours_are_independent():
 
 
 def test_law_where_the_rejected_are_more_than_places():
-    """Some 34 of 512 are rejected and get 2 places at a time; DKW as above, 102 400 draws."""
-    drifts = jnp.full((512,), 2.75 / 2, jnp.float32)
-    keys = jax.random.split(jax.random.key(5), 200)
-    found = jax.lax.map(lambda key: _exit_times(key, drifts, 1 / 256), keys) / 4
+    """One in 15 is rejected, and one in 64 gets a place at a time; DKW, here of 100 000 draws."""
+    drifts = jnp.full((100_000,), 2.75 / 2, jnp.float32)
+    found = jax.jit(_exit_times, static_argnums=2)(jax.random.key(5), drifts, 1 / 64) / 4
     grid, weights = oracle(2.75)
     below = np.searchsorted(np.sort(np.ravel(found)), grid, "right") / found.size
     assert np.max(np.abs(below - np.cumsum(weights))) <= dkw_bound(found.size, FALSE_ALARM) + 1e-4
@@ -162,21 +164,19 @@ def test_law_where_the_rejected_are_more_than_places():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sign_of_the_tilt_does_not_matter(dtype):
-    tilts = jnp.linspace(0, 20, 1001, dtype=dtype)
-    np.testing.assert_array_equal(
-        polya_gamma(jax.random.key(0), tilts), polya_gamma(jax.random.key(0), -tilts)
-    )
+    found = polya_gamma(jax.random.key(11), -repeated(TILTS, dtype))
+    np.testing.assert_array_equal(found, list(draws(dtype).values()))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_extreme_tilts(dtype):
-    tilts = jnp.array([0.0, -0.0, 1e-30, 30.0, 1e3, 1e4, -1e4, 1e9, 1e30], dtype)
-    found = np.asarray(polya_gamma(jax.random.key(0), jnp.tile(tilts, (1000, 1))))
+    """1/ω = 2|z| for large tilts, up to 20 deviations, √(2/|z|) each."""
+    tilts = (-0.0, 1e-30, 30.0, 1e4, -1e4, 1e9, 1e30)
+    found = np.asarray(polya_gamma(jax.random.key(0), repeated(tilts, dtype)), np.float64)
     assert np.all(np.isfinite(found))
     assert np.all(found > 0)
-    large = np.abs(np.asarray(tilts)) >= 1e3
-    ratio = found.astype(np.float64)[:, large] * 2 * np.abs(np.asarray(tilts, np.float64)[large])
-    assert np.all(np.abs(ratio - 1) < 0.7)  # ω = 1/(2|z|) up to 7 deviations, √(2/|z|) each
+    for tilt, omega in zip(tilts[3:], found[3:], strict=True):
+        assert np.all(np.abs(2 * abs(tilt) * omega - 1) < 20 * (2 / abs(tilt)) ** 0.5 + 1e-5)
 
 
 def test_not_a_number_ends_the_loop():
@@ -186,6 +186,6 @@ def test_not_a_number_ends_the_loop():
     assert found[2] == 0
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+@pytest.mark.parametrize("shape", [(), (0,)])
 def test_any_shape(shape):
     assert polya_gamma(jax.random.key(0), jnp.ones(shape, "float32")).shape == shape

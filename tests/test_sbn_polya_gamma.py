@@ -3,7 +3,7 @@
 Each of the 9 checks compares the frequencies of the 2^4 hidden states with their probabilities and
 would fail on correct code for at most 1e-8 of the keys (Dvoretzky–Kiefer–Wolfowitz over the states
 in order), 9e-8 for the file.  A sum of probabilities over states that is wrong by twice the bound
-is seen: 0.0098 for one sweep, 0.044 for many.
+is seen: 0.014 for one sweep, 0.062 for many.
 """
 
 import functools
@@ -19,8 +19,8 @@ from levymc.models._sbn_polya_gamma import sweep
 
 FALSE_ALARM = 1e-8
 STATES = np.array(list(itertools.product((0, 1), repeat=4)))
-VISIBLE, CHAINS, SWEEPS = 8, 20_000, 25
-COPIES = 400_000
+VISIBLE, CHAINS, SWEEPS = 8, 10_000, 25
+COPIES = 200_000
 
 
 @functools.cache
@@ -62,13 +62,13 @@ def test_the_states_are_in_play():
     assert max(posterior(image).max() for image in network()[1]) < 0.6
 
 
-@pytest.mark.parametrize(("number", "dtype"), [(0, "float32"), (1, "float32"), (2, "float64")])
-def test_one_sweep_keeps_the_posterior(number, dtype):
+@pytest.mark.parametrize("number", range(3))
+def test_one_sweep_keeps_the_posterior(number):
     image = network()[1][number]
     start = np.random.default_rng(number).choice(16, COPIES, p=posterior(image))
     images = jnp.tile(jnp.asarray(image, jnp.uint8), (COPIES, 1))
     hidden = jnp.asarray(STATES[start], jnp.uint8)
-    found = jax.jit(sweep)(jax.random.key(7 + number), position_in(dtype), images, hidden)
+    found = jax.jit(sweep)(jax.random.key(7 + number), position_in("float64"), images, hidden)
     assert found.dtype == hidden.dtype
     assert np.mean(np.any(np.asarray(found) != np.asarray(hidden), axis=1)) > 0.3
     assert_frequencies(hidden, image)
