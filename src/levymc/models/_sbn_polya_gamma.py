@@ -30,6 +30,10 @@ def sweep(
 
     Targets: p(h | v), which it leaves invariant, for each image on its own.
 
+    Cheap, but slow to mix: ω remembers the units that it was drawn for.  With 100 units trained on
+    MNIST a sweep flips 0.4 units an image where one with ω summed out flips 4.5.  From the prior,
+    log p(v, h) comes within 1 of its mean in 50 sweeps of the latter, and not in 1000 of this one.
+
     Args:
         key: a JAX random key.
         position: "weights" W (visible, unit), "hidden_bias" b (unit,) and "visible_bias" c
