@@ -101,14 +101,14 @@ def _is_open(loop: tuple[Array, Array]) -> Array:
 def _propose(key: Array, drift: Float[Array, " lane"]) -> Float[Array, " lane"]:
     """One candidate a drift, of a density that bounds that of the exit time up to a factor.
 
-    Those rejected are negative: as a second array, XLA would compute everything twice.
+    Those rejected are negative, so that one array says both.
     """
     main, coin = _uniforms(key, drift)
     is_small = drift < CHANGE
     end = jnp.where(is_small, SMALL_TILT_END, LARGE_TILT_END).astype(drift.dtype)
 
-    # Masses before and beyond the end, both without the factor cosh(ζ), and for large tilts times
-    # exp(ζ)/2, which would under- and the other overflow.
+    # Masses before and beyond the end, both without cosh(ζ), which would overflow; for large tilts
+    # both times exp(ζ)/2, as they would underflow.
     rate = np.pi**2 / 8 + drift**2 / 2
     mass_before = jnp.where(is_small, 4 * SMALL_TILT_TAIL, 1.0)
     scale_log = jnp.where(is_small, 0.0, drift - np.log(2))
@@ -140,8 +140,8 @@ def _inverse_gaussian(drift: Array, chi_square: Array, coin: Array) -> tuple[Arr
 def _toss(coin: Array, chance: Array) -> tuple[Array, Array]:
     """Whether a uniform is below the chance; given that, a uniform again, of fewer random bits.
 
-    Random words are a third of the time of a draw.  The bits that are lost shift no probability by
-    more than the rounding of one uniform.
+    Random words are a quarter of the time of a draw.  The bits that are lost shift no probability
+    by more than the rounding of one uniform.
     """
     is_below = coin < chance
     return is_below, jnp.where(is_below, coin / chance, (coin - chance) / (1 - chance))
