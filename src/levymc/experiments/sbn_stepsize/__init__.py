@@ -38,7 +38,8 @@ class StepSizes:
     num_train, num_test: images to learn from, and those whose likelihood is estimated.
     main_steps: of these each of `main_alphas` has `num_seeds` runs; of the other steps one.
     num_iterations: of `main_alphas`; `other_alphas` have `short_iterations`.
-    decay: (η, τ, b) of the schedule η (1 + n/τ)^-b.
+    decay, best: (η, τ, b) of schedules η (1 + n/τ)^-b; the latter with a warm start.
+    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
     """
 
     source: str
@@ -59,7 +60,11 @@ class StepSizes:
     other_sweeps: tuple[int, ...] = (1, 20)
     sweep_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
     decay: tuple[float, float, float] = (1e-4, 300.0, 0.75)
-    decay_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    best: tuple[float, float, float] = (1e-4, 300.0, 1.0)
+    decay_alphas: tuple[float, ...] = (2.0, 1.6)
+    best_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    polya_iterations: int = 500
+    polya_sweeps: int = 20
     temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
     num_annealed: int = 200
     small_hidden: int = 10
@@ -73,7 +78,14 @@ def needs(config: StepSizes) -> None:
 
 def cells(config: StepSizes) -> list[Cell]:
     """Those that the figure needs most come first."""
-    return [*_main(config), *_decays(config), _annealing(), *_ablations(config), *_others(config)]
+    return [
+        *_main(config),
+        *_decays(config),
+        Cell("annealing", {"kind": "annealing"}),
+        *_ablations(config),
+        *_others(config),
+        *_polya(config),
+    ]
 
 
 def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **more: Any) -> Cell:
@@ -101,14 +113,17 @@ def _main(config: StepSizes) -> list[Cell]:
 
 
 def _decays(config: StepSizes) -> list[Cell]:
+    length = config.num_iterations
+    decays = [_cell("decay", alpha, config.decay[0], length) for alpha in config.decay_alphas]
+    return decays + [_cell("best", alpha, config.best[0], length) for alpha in config.best_alphas]
+
+
+def _polya(config: StepSizes) -> list[Cell]:
     return [
-        _cell("decay", alpha, config.decay[0], config.num_iterations)
-        for alpha in config.decay_alphas
+        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
+        for alpha in config.main_alphas
+        for step in config.sweep_steps
     ]
-
-
-def _annealing() -> Cell:
-    return Cell("annealing", {"kind": "annealing"})
 
 
 def _ablations(config: StepSizes) -> list[Cell]:
@@ -176,7 +191,10 @@ EXPERIMENT = Experiment(
             other_sweeps=(1,),
             sweep_steps=(2.828e-4,),
             decay_alphas=(1.6,),
-            temperatures=(10, 40),
+            best_alphas=(1.6,),
+            polya_iterations=4,
+            polya_sweeps=2,
+            temperatures=(10, 20),
             num_annealed=20,
             small_hidden=4,
             batch_size=20,
@@ -209,4 +227,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    shows_parts=True,
 )
