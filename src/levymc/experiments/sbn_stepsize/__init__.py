@@ -39,7 +39,7 @@ class StepSizes:
     main_steps: of these each of `main_alphas` has `num_seeds` runs; of the other steps one.
     num_iterations: of `main_alphas`; `other_alphas` have `short_iterations`.
     decay, best: (η, τ, b) of schedules η (1 + n/τ)^-b; the latter with a warm start.
-    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
+    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step; or 0.
     """
 
     source: str
@@ -123,6 +123,7 @@ def _polya(config: StepSizes) -> list[Cell]:
         _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
         for alpha in config.main_alphas
         for step in config.sweep_steps
+        if config.polya_iterations
     ]
 
 
@@ -192,8 +193,7 @@ EXPERIMENT = Experiment(
             sweep_steps=(2.828e-4,),
             decay_alphas=(1.6,),
             best_alphas=(1.6,),
-            polya_iterations=4,
-            polya_sweeps=2,
+            polya_iterations=0,
             temperatures=(10, 20),
             num_annealed=20,
             small_hidden=4,

@@ -118,11 +118,11 @@ def _of_grid(config: Any, tables: Tables) -> list[str]:
         if len(part) < 2:
             continue
         small, large = np.argmin(part["step"]), np.argmax(part["step"])
+        beside = f" (published: {part['published'][small]:.1f} and {part['published'][large]:.1f})"
         words.append(
             f"At α = {alpha:g} the log-likelihood goes from {part['loglikelihood'][small]:.1f} at "
             f"η = {part['step'][small]:.2g} to {part['loglikelihood'][large]:.1f} at "
-            f"{part['step'][large]:.2g} (published: {part['published'][small]:.1f} and "
-            f"{part['published'][large]:.1f})."
+            f"{part['step'][large]:.2g}{beside if config.source == 'mnist' else ''}."
         )
     return words
 

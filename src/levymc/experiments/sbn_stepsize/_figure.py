@@ -27,17 +27,18 @@ PARTS = (("normal", BLUE, "v"), ("sgd", GREY, "s"), ("sgld", ORANGE, "^"))
 
 
 def draw_steps(config: Any, tables: Tables) -> Figure:
-    figure = new_figure(11.5, 5.6)
+    figure = new_figure(11.5, 6.4)
     grid, parts = figure.subplots(1, 2, sharey=True)
     if "grid" in tables:
         _draw_grid(config, tables["grid"], grid)
         _draw_parts(config, tables, parts)
     grid.set(title="SG-FLA, constant steps", ylabel="log-likelihood of a test image, nats")
-    note(grid, "thin, hollow: published")
+    if config.source == "mnist":  # published numbers say nothing of other pictures
+        note(grid, "thin, hollow: published")
     parts.set_title("Which part of the step")
     for axes in (grid, parts):
         _set_steps(axes)
-        axes.legend(loc="lower left", fontsize=8.5)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=9)
     return figure
 
 
@@ -46,7 +47,8 @@ def _draw_grid(config: Any, grid: Table, axes: Axes) -> None:
     for alpha in sorted(set(grid["alpha"].tolist()), reverse=True):
         part = _sorted(grid.where(alpha=alpha))
         colour, short = alpha_colour(alpha), part["iterations"] < longest
-        axes.plot(
+        if config.source == "mnist":
+            axes.plot(
             part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4, mfc="none",
             alpha=0.6,
         )  # fmt: skip
@@ -95,7 +97,7 @@ def _set_steps(axes: Axes) -> None:
     axes.set(xlabel="step size η", xscale="log")
     axes.xaxis.set_major_locator(FixedLocator(TICKS))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 1e5:.3g}e-5"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 1e5:.2g}·10⁻⁵"))
 
 
 def draw_annealing(config: Any, tables: Tables) -> Figure:
