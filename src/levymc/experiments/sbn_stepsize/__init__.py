@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._experiment import Cell, CellResult, Experiment, Tables
 from ._annealing import anneal
-from ._checks import checks, verdict
+from ._checks import checks
 from ._data import check_there
 from ._tables import summarise
 from ._train import train
+from ._verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -122,5 +122,6 @@ def draw_annealing(config: Any, tables: Tables) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(config.temperatures))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.legend(loc="best")
+        if axes.has_data():
+            axes.legend(loc="best")
     return figure
