@@ -37,10 +37,10 @@ class StepSizes:
 
     source: "mnist", or "made" for pictures that are made.
     num_train, num_test: images to learn from, and those whose likelihood is estimated.
-    main_steps: of these each of `main_alphas` has `num_seeds` runs; of the other steps one.
-    num_iterations: of `main_alphas`; `other_alphas` have `short_iterations`.
-    decay, best: (η, τ, b) of schedules η (1 + n/τ)^-b; the latter with a warm start.
-    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step; or 0.
+    main_steps: of these each of `main_alphas` has `num_seeds` runs of `num_iterations`; other
+        steps and `other_alphas` have one run of `short_iterations`.
+    best: (η, τ, b) of the schedule η (1 + n/τ)^-b, with a warm start.
+    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
     """
 
     source: str
@@ -60,10 +60,9 @@ class StepSizes:
     sweeps: int = 5
     other_sweeps: tuple[int, ...] = (1, 20)
     sweep_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
-    decay: tuple[float, float, float] = (1e-4, 300.0, 0.75)
     best: tuple[float, float, float] = (1e-4, 300.0, 1.0)
-    decay_alphas: tuple[float, ...] = (2.0, 1.6)
     best_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    polya_alphas: tuple[float, ...] = (2.0,)
     polya_iterations: int = 500
     polya_sweeps: int = 20
     temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
@@ -81,7 +80,7 @@ def cells(config: StepSizes) -> list[Cell]:
     """Those that the figure needs most come first."""
     return [
         *_main(config),
-        *_decays(config),
+        *_schedules(config),
         Cell("annealing", {"kind": "annealing"}),
         *_ablations(config),
         *_others(config),
@@ -98,33 +97,25 @@ def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **mo
 
 
 def _main(config: StepSizes) -> list[Cell]:
-    first = [
+    return [
         _cell("sgfla", alpha, step, config.num_iterations, seed)
         for seed in range(config.num_seeds)
         for step in config.main_steps
         for alpha in config.main_alphas
     ]
-    rest = [
-        _cell("sgfla", alpha, step, config.num_iterations)
-        for step in config.steps
-        if step not in config.main_steps
-        for alpha in config.main_alphas
+
+
+def _schedules(config: StepSizes) -> list[Cell]:
+    return [
+        _cell("best", alpha, config.best[0], config.num_iterations) for alpha in config.best_alphas
     ]
-    return first + rest
-
-
-def _decays(config: StepSizes) -> list[Cell]:
-    length = config.num_iterations
-    decays = [_cell("decay", alpha, config.decay[0], length) for alpha in config.decay_alphas]
-    return decays + [_cell("best", alpha, config.best[0], length) for alpha in config.best_alphas]
 
 
 def _polya(config: StepSizes) -> list[Cell]:
     return [
         _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
-        for alpha in config.main_alphas
+        for alpha in config.polya_alphas
         for step in config.sweep_steps
-        if config.polya_iterations
     ]
 
 
@@ -147,8 +138,9 @@ def _ablations(config: StepSizes) -> list[Cell]:
 def _others(config: StepSizes) -> list[Cell]:
     return [
         _cell("sgfla", alpha, step, config.short_iterations)
-        for alpha in config.other_alphas
+        for alpha in (*config.main_alphas, *config.other_alphas)
         for step in config.steps
+        if alpha in config.other_alphas or step not in config.main_steps
     ]
 
 
@@ -192,9 +184,8 @@ EXPERIMENT = Experiment(
             ablation_steps=(2.828e-4,),
             other_sweeps=(1,),
             sweep_steps=(2.828e-4,),
-            decay_alphas=(1.6,),
             best_alphas=(1.6,),
-            polya_iterations=0,
+            polya_alphas=(),
             temperatures=(10, 20),
             num_annealed=20,
             small_hidden=4,

@@ -43,28 +43,33 @@ def draw_steps(config: Any, tables: Tables) -> Figure:
 
 
 def _draw_grid(config: Any, grid: Table, axes: Axes) -> None:
-    longest = grid["iterations"].max()
     for alpha in sorted(set(grid["alpha"].tolist()), reverse=True):
-        part = _sorted(grid.where(alpha=alpha))
-        colour, short = alpha_colour(alpha), part["iterations"] < longest
+        part, colour = _sorted(grid.where(alpha=alpha)), alpha_colour(alpha)
         if config.source == "mnist":
             axes.plot(
-            part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4, mfc="none",
-            alpha=0.6,
-        )  # fmt: skip
-        label = f"α = {alpha:g}"
-        if short.any():
-            label += f" ({part['iterations'].min():,} iterations)"
-        axes.errorbar(
-            part["step"], part["loglikelihood"], yerr=part["half_range"], color=colour,
-            marker="o", ms=5.5, ls="--" if short.any() else "-", label=label, capsize=2,
-        )  # fmt: skip
+                part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4,
+                mfc="none", alpha=0.6,
+            )  # fmt: skip
+        whole = part.where(iterations=config.num_iterations)
+        short = part.where(iterations=config.short_iterations)
+        if len(whole):
+            axes.errorbar(
+                whole["step"], whole["loglikelihood"], yerr=whole["half_range"], color=colour,
+                marker="o", ms=6, capsize=2, label=f"α = {alpha:g}",
+            )  # fmt: skip
+        if len(short):
+            label = f"α = {alpha:g}, {config.short_iterations:,} iterations"
+            line = "" if len(whole) else "--"
+            axes.plot(
+                short["step"], short["loglikelihood"], color=colour, marker="D", ms=4, ls=line,
+                lw=1.2, label=label,
+            )  # fmt: skip
 
 
 def _draw_parts(config: Any, tables: Tables, axes: Axes) -> None:
     alpha, grid = config.ablated_alpha, tables["grid"]
     for value, colour in ((2.0, alpha_colour(2.0)), (alpha, alpha_colour(alpha))):
-        part = _sorted(grid.where(alpha=value))
+        part = _sorted(grid.where(alpha=value, iterations=config.num_iterations))
         name = "SGLD" if value == 2.0 else f"SG-FLA, α = {value:g}"
         axes.plot(part["step"], part["loglikelihood"], color=colour, lw=2.4, label=name)
     runs = tables["runs"].where(iterations=config.num_iterations)

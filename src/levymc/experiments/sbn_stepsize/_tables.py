@@ -12,7 +12,6 @@ from .._table import Table
 
 NAMES = {
     "sgfla": "SG-FLA",
-    "decay": "SG-FLA, decreasing steps",
     "sgld": "SGLD, step c_α η",
     "normal": "Gaussian noise of the same scale",
     "sgd": "SGD, step c_α η",

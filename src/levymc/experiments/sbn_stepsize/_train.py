@@ -48,9 +48,9 @@ def settings(config: Any, cell: Mapping[str, Any]) -> Settings:
     sgd: its drift alone.
     """
     kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
-    if kind in ("decay", "best"):
-        step, time_scale, power = config.decay if kind == "decay" else config.best
-        return Settings(step, time_scale, power, 1.0)
+    if kind == "best":
+        first, time_scale, power = config.best
+        return Settings(first, time_scale, power, 1.0)
     if kind not in ("sgld", "normal", "sgd"):
         return Settings(step, 1.0, 0.0, 1.0)
     drift = float(leading_coefficient(alpha - 2)) * step
