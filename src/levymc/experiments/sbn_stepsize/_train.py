@@ -111,7 +111,8 @@ def chain(config: Any, cell: Mapping[str, Any], model: models.BeliefNetwork, key
     )
     state = AugmentedState(start, model.memory(len(images)) if is_warm else None)
     jax.block_until_ready(advance(how, state, key_run, 0, points))  # compiled before the clock runs
-    marks = np.arange(1, NUM_MARKS + 1) * cell["length"] // NUM_MARKS
+    count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
+    marks = np.arange(1, count + 1) * cell["length"] // count
     positions, divergences, begin = [], 0, time.process_time()
     for mark in marks.tolist():
         state, count = jax.block_until_ready(advance(how, state, key_run, mark, points))
