@@ -13,7 +13,7 @@
 // and a sum of logarithms is the logarithm of a product: one multiplication and one fused
 // multiply-add an entry.  Nothing cancels, as all terms are positive, and each factor lies between
 // 1 and E: products of eight stay in range for weights up to REACH.  Larger ones, as the jumps of
-// α-stable noise leave a few, have E = 1 in the table and take the road of softplus, one by one.
+// α-stable noise leave a few, have E = 1 in the table and are taken one by one.
 //
 // Layout
 //   Rows of W by hidden unit, padded to a multiple of 16 pixels with W = 0, whose factors are 1.
@@ -56,6 +56,7 @@ constexpr int GROUP = 4;           // pairs of factors between two normalisation
 constexpr float REACH = 10;        // (e^10)^8 < 2^127
 constexpr float LARGEST_EXP = 87;  // exp(-87) is a normal number
 constexpr float FAR = 75;          // beyond it, a step of REACH may take σ(a) to where numbers end
+constexpr double MOST = 600;         // exp of it is a number of double precision
 constexpr double LOG_2 = 0.6931471805599453;
 
 INLINE EightBits bits_of(Eight x) { return reinterpret_cast<EightBits&>(x); }
@@ -106,11 +107,17 @@ struct Product {
   }
 };
 
+// A weight beyond reach, and exp of it, which is of use up to MOST.
+struct Beyond {
+  int32_t pixel;
+  double exponential;
+};
+
 struct Network {
   int64_t num_hidden, width, padding;  // width: pixels, with the padding
   const float *weights, *exponentials;  // of unit j from j · width on
   const float* sums;                    // of each unit: Σ W over weights within reach
-  const std::vector<int32_t>* beyond;   // of each unit: the pixels of the others
+  const std::vector<Beyond>* beyond;    // of each unit: the others
   const float* bias;                    // c, padded
 };
 
@@ -169,11 +176,15 @@ INLINE double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp
 INLINE double change_beyond(const Network& net, int64_t unit, const Image& image, bool is_on) {
   const float* w = net.weights + unit * net.width;
   double sum = 0;
-  for (const int32_t d : net.beyond[unit]) {
-    const double here = double(image.a[d]), there = is_on ? here - double(w[d]) : here + double(w[d]);
-    sum += softplus(there) - softplus(here);
+  for (const auto [d, exponential] : net.beyond[unit]) {
+    const double a = double(image.a[d]), weight = double(w[d]);
+    const double p = double(image.p[d]), q = double(image.q[d]);
+    if (std::fabs(a) > double(FAR) || std::fabs(weight) > MOST)
+      sum += is_on ? softplus(a) - softplus(a - weight) : softplus(a + weight) - softplus(a);
+    else
+      sum += is_on ? weight - std::log(p + q * exponential) : std::log(q + p * exponential);
   }
-  return is_on ? -sum : sum;
+  return sum;
 }
 
 // The same over all weights, for each image.
@@ -215,7 +226,7 @@ INLINE void flip(const Network& net, int64_t unit, const Image& image, bool is_o
     refresh<false>(net, image);
     return;
   }
-  for (const int32_t d : net.beyond[unit]) {
+  for (const auto [d, exponential] : net.beyond[unit]) {
     image.p[d] = 1 / (1 + std::exp(-image.a[d]));
     image.q[d] = 1 / (1 + std::exp(image.a[d]));
   }
@@ -309,7 +320,7 @@ void draw_images(const Work& work, int64_t first, int64_t last) {
 // Tables of a network: rows by hidden unit, padded.
 struct Tables {
   Room weights, exponentials, sums, bias;
-  std::vector<std::vector<int32_t>> beyond;
+  std::vector<std::vector<Beyond>> beyond;
   int64_t num_visible, num_hidden, width;
   Tables(int64_t visible, int64_t hidden)
       : weights(hidden * padded(visible)), exponentials(hidden * padded(visible)), sums(hidden),
@@ -339,7 +350,7 @@ void fill(Tables& tables, const float* weights, const float* bias) {
         sum += double(row[d]);
         continue;
       }
-      tables.beyond[size_t(j)].push_back(int32_t(d));
+      tables.beyond[size_t(j)].push_back({int32_t(d), std::exp(double(row[d]))});
       exponentials[d] = 1;
     }
     tables.sums.begin[j] = float(sum);

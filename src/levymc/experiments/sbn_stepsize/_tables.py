@@ -35,9 +35,11 @@ def summarise(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResu
             (_row(config, cell, results[cell.id]) for cell in runs),
         )
         tables |= _grid(config, tables["runs"])
+    traced = [cell for cell in runs if cell["length"] == config.num_iterations]
+    if traced:
         tables["traces"] = Table.stack(
             "Likelihoods through the runs, of fewer images and by fewer temperatures.",
-            (_trace(config, cell, results[cell.id]) for cell in runs),
+            (_trace(config, cell, results[cell.id]) for cell in traced),
         )
     if "annealing" in results:
         tables |= _annealing(config, results["annealing"])

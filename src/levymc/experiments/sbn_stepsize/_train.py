@@ -128,10 +128,12 @@ def train(config: Any, cell: Cell, key: Any) -> CellResult:
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
     run = chain(config, given, model, key_chain)
     last = run.positions[-1]
-    estimate = likelihood(config, model, last, key_test, config.num_temperatures)
+    is_long = cell["length"] == config.num_iterations
+    most = None if is_long else config.short_test
+    estimate = likelihood(config, model, last, key_test, config.num_temperatures, most)
     traced = [
         likelihood(config, model, position, key_test, config.num_temperatures, MOST_TRACED).mean
-        for position in run.positions
+        for position in (run.positions if is_long else [])
     ]
     found = {
         "seconds": run.seconds,
@@ -140,7 +142,7 @@ def train(config: Any, cell: Cell, key: Any) -> CellResult:
         "divergences": run.divergences,
         "spread": float(jnp.std(last["weights"])),
         "largest": float(jnp.max(jnp.abs(last["weights"]))),
-        "marks": run.marks,
+        "marks": run.marks[: len(traced)],
         "trace": np.array(traced),
     }
     return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
