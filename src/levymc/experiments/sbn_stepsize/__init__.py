@@ -83,9 +83,9 @@ def cells(config: StepSizes) -> list[Cell]:
         *_main(config),
         *_schedules(config),
         Cell("annealing", {"kind": "annealing"}),
-        *_ablations(config),
+        *_parts(config),
         *_others(config),
-        *_polya(config),
+        *_sweeps(config),
     ]
 
 
@@ -112,28 +112,12 @@ def _schedules(config: StepSizes) -> list[Cell]:
     ]
 
 
-def _polya(config: StepSizes) -> list[Cell]:
+def _parts(config: StepSizes) -> list[Cell]:
     return [
-        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
-        for alpha in config.polya_alphas
-        for step in config.sweep_steps[:1]
-    ]
-
-
-def _ablations(config: StepSizes) -> list[Cell]:
-    length = config.num_iterations
-    parts = [
-        _cell(kind, config.ablated_alpha, step, length)
+        _cell(kind, config.ablated_alpha, step, config.num_iterations)
         for kind in ("sgld", "normal", "sgd")
         for step in config.ablation_steps
     ]
-    sweeps = [
-        _cell("sgfla", 2.0, step, length, sweeps=count)
-        for count in config.other_sweeps
-        for step in config.sweep_steps
-    ]
-    warm = [_cell("warm", 2.0, step, length) for step in config.sweep_steps]
-    return parts + sweeps + warm
 
 
 def _others(config: StepSizes) -> list[Cell]:
@@ -143,6 +127,23 @@ def _others(config: StepSizes) -> list[Cell]:
         for step in config.steps
         if alpha in config.other_alphas or step not in config.main_steps
     ]
+
+
+def _sweeps(config: StepSizes) -> list[Cell]:
+    """SGLD with other numbers of sweeps, from a warm start, and by Pólya–Gamma variables."""
+    length = config.num_iterations
+    counts = [
+        _cell("sgfla", 2.0, step, length, sweeps=count)
+        for count in config.other_sweeps
+        for step in config.sweep_steps
+    ]
+    warm = [_cell("warm", 2.0, step, length) for step in config.sweep_steps]
+    polya = [
+        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
+        for alpha in config.polya_alphas
+        for step in config.sweep_steps[:1]
+    ]
+    return counts + warm + polya
 
 
 def run_cell(config: StepSizes, cell: Cell, key: Any) -> CellResult:
