@@ -9,8 +9,9 @@ from levymc import models
 
 from .._experiment import CellResult
 from . import _data
-from ._train import chain, likelihood, network
+from ._train import chain, network
 
+PARTICLES = 10  # an image, for the network whose likelihood is known
 DOES = {"kind": "sgfla", "alpha": 2.0}
 
 
@@ -42,24 +43,30 @@ def _trained(config: Any, model: Any, key: Any) -> Any:
     return chain(config, settings, model, key).positions[-1]
 
 
-def _mean(
+def _mean(*arguments: Any, **how: Any) -> float:
+    return _annealed(*arguments, **how).mean
+
+
+def _annealed(
     config: Any, model: Any, key: Any, position: Any, images: Any, count: int, **how: Any
-) -> float:
+) -> models.Annealed:
     rates = models.pixel_rates(_data.of(config).train)
     return models.annealed_loglikelihood(
         model, key, position, images, base_rate=rates, num_temperatures=count, **how
-    ).mean
+    )
 
 
 def _small(config: Any, key: Any) -> dict[str, float]:
+    """Few units that each explain much: chains of one image end in different modes."""
     key_chain, key_test = jax.random.split(key)
     model = network(config.small_hidden, config.sweeps)
     position = _trained(config, model, key_chain)
     tests = _data.of(config).test[: config.num_annealed]
-    estimate = likelihood(
-        config, model, position, key_test, config.num_temperatures, config.num_annealed
+    estimate = _annealed(
+        config, model, key_test, position, tests, config.num_temperatures, num_particles=PARTICLES
     )
     return {
         "small_exact": float(np.mean(model.exact_loglikelihood(position, tests))),
+        "small_one": float(np.mean(estimate.log_weights)),
         "small_annealed": estimate.mean,
     }

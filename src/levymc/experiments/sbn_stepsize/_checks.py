@@ -39,7 +39,7 @@ def _of_annealing(config: Any, tables: Tables) -> list[Check]:
             small["annealed"],
             small["exact"],
             ENUMERATION,
-            reason="the exact one adds up all states",
+            reason="the exact one adds up all states; annealing has ten particles an image",
             explanation=brief,
         ),
         Check.near(

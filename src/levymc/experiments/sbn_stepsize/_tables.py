@@ -9,6 +9,7 @@ import numpy as np
 from .._experiment import Cell, CellResult, Tables
 from .._published import published
 from .._table import Table
+from ._annealing import PARTICLES
 
 NAMES = {
     "sgfla": "SG-FLA",
@@ -114,10 +115,12 @@ def _annealing(config: Any, result: CellResult) -> dict[str, Table]:
             both,
         ),
         "enumerated": Table(
-            f"A network of {config.small_hidden} hidden units, whose likelihood can be added up.",
+            f"A network of {config.small_hidden} hidden units, whose likelihood can be added up, "
+            f"beside annealing with one particle and with {PARTICLES}.",
             {
                 "temperatures": [config.num_temperatures],
                 "exact": [float(result["small_exact"])],
+                "one_particle": [float(result["small_one"])],
                 "annealed": [float(result["small_annealed"])],
             },
         ),
