@@ -13,4 +13,9 @@ from ._four_modes import four_modes as four_modes
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
 from ._matrix_factorization import MatrixFactorization as MatrixFactorization
 from ._matrix_factorization import matrix_factorization as matrix_factorization
+from ._sbn import BeliefNetwork as BeliefNetwork
+from ._sbn import sbn as sbn
+from ._sbn_ais import Annealed as Annealed
+from ._sbn_ais import annealed_loglikelihood as annealed_loglikelihood
+from ._sbn_ais import pixel_rates as pixel_rates
 from ._student_t import student_t as student_t

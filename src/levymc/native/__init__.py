@@ -2,6 +2,8 @@
 
 from ._backend import BACKENDS as BACKENDS
 from ._backend import backend as backend
+from ._belief import Sweeps as Sweeps
+from ._belief import belief_sweeps as belief_sweeps
 from ._build import BuildError as BuildError
 from ._build import build_library as build_library
 from ._factorization import SEGMENTS as SEGMENTS

@@ -18,6 +18,7 @@ from levymc._files import atomic_bytes
 
 FOLDER = Path(__file__).parent
 SOURCES = tuple(sorted(FOLDER.glob("*.cpp")))
+HEADERS = tuple(sorted(FOLDER.glob("*.h")))
 FLAGS = ("-O3", "-std=c++17", "-fPIC", "-shared", "-pthread", "-Wno-psabi")
 COMPILERS = ("g++", "clang++", "c++")
 PATIENCE = 300  # seconds; compiling takes some ten
@@ -95,7 +96,7 @@ def _compile(compiler: str, library: Path) -> None:
 def _made_of() -> str:
     """A digest of source, flags, machine and JAX's headers."""
     total = hashlib.sha256(" ".join([*FLAGS, platform.system(), platform.machine()]).encode())
-    for file in [*SOURCES, *_headers()]:
+    for file in [*SOURCES, *HEADERS, *_headers()]:
         total.update(file.read_bytes())
     return total.hexdigest()[:16]
 

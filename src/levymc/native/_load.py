@@ -7,7 +7,12 @@ import jax.ffi
 
 from . import _build
 
-TARGETS = ("levymc_factorization_step", "levymc_factorization_batch", "levymc_gibbs_sweep")
+TARGETS = (
+    "levymc_factorization_step",
+    "levymc_factorization_batch",
+    "levymc_gibbs_sweep",
+    "levymc_belief_sweeps",
+)
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "philox.h"
 #include "xla/ffi/api/ffi.h"
 
 // A version for newer machines beside the portable one; the loader chooses.
@@ -41,24 +42,6 @@ namespace ffi = xla::ffi;
 constexpr int RUN = 256;   // ratings whose sums stay in float
 constexpr int AHEAD = 16;  // ratings between asking for a partner's row and using it
 constexpr int LINES = 5;   // of a matrix that are summed at once
-
-struct Key {
-  uint32_t words[2];
-};
-
-// Philox 4×32, ten rounds: four random words for each counter.
-void philox(const uint32_t counter[4], Key key, uint32_t out[4]) {
-  uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t left = uint64_t{0xD2511F53} * c[0], right = uint64_t{0xCD9E8D57} * c[2];
-    const uint32_t next[4] = {uint32_t(right >> 32) ^ c[1] ^ key.words[0], uint32_t(right),
-                              uint32_t(left >> 32) ^ c[3] ^ key.words[1], uint32_t(left)};
-    std::memcpy(c, next, sizeof c);
-    key.words[0] += 0x9E3779B9;
-    key.words[1] += 0xBB67AE85;
-  }
-  std::memcpy(out, c, sizeof c);
-}
 
 // `count` standard normal variables, by Box and Muller, that belong to a row.
 void normals(Key key, uint32_t side, uint32_t row, int count, double* out) {
