@@ -21,6 +21,7 @@ import numpy as np
 NUM_IMAGES, NUM_VISIBLE, NUM_HIDDEN = 60_000, 784, 100
 BATCH_SIZE, SWEEPS, ETA = 200, 5, 4.47e-5
 
+Position = dict[str, np.ndarray]
 Iterate = Callable[[int], float]
 
 
@@ -31,7 +32,7 @@ def made_images(count: int = NUM_IMAGES) -> np.ndarray:
     return (rng.random((count, NUM_VISIBLE), np.float32) < rates).astype(np.uint8)
 
 
-def start() -> dict[str, np.ndarray]:
+def start() -> Position:
     rng = np.random.default_rng(1)
     return {
         "weights": 0.1 * rng.standard_normal((NUM_VISIBLE, NUM_HIDDEN), np.float32),
@@ -64,7 +65,7 @@ def gibbs_by_jax(key, position, images):
     return jax.lax.scan(sweep, (hidden, activation), jax.random.split(key_sweeps, SWEEPS))[0]
 
 
-def by_jax(images: np.ndarray) -> Iterate:
+def by_jax(images: np.ndarray, begin: Position) -> Iterate:
     """One compiled scan over the iterations; threads are XLA's, as many as the process may use."""
     count, data = len(images), jnp.asarray(images)
 
@@ -92,21 +93,18 @@ def by_jax(images: np.ndarray) -> Iterate:
     def run(keys, position, data):
         return jax.lax.scan(lambda p, key: (step(p, key, data), None), position, keys)[0]
 
-    begin = jax.tree.map(jnp.asarray, start())
+    first = jax.tree.map(jnp.asarray, begin)
 
     def iterate(num_iterations: int) -> float:
         keys = jax.random.split(jax.random.key(0), num_iterations)
         started = time.perf_counter()
-        jax.block_until_ready(run(keys, begin, data))
+        jax.block_until_ready(run(keys, first, data))
         return (time.perf_counter() - started) / num_iterations
 
     return iterate
 
 
-def by_torch(images: np.ndarray, num_threads: int = 1) -> Iterate | None:
-    """None where PyTorch is not installed."""
-    if importlib.util.find_spec("torch") is None:
-        return None
+def by_torch(images: np.ndarray, begin: Position, num_threads: int) -> Iterate:
     import torch
 
     count, data = len(images), torch.from_numpy(images)
@@ -141,7 +139,7 @@ def by_torch(images: np.ndarray, num_threads: int = 1) -> Iterate | None:
 
     def iterate(num_iterations: int) -> float:
         torch.set_num_threads(num_threads)
-        position = {name: torch.from_numpy(leaf.copy()) for name, leaf in start().items()}
+        position = {name: torch.from_numpy(np.array(leaf)) for name, leaf in begin.items()}
         started = time.perf_counter()
         with torch.no_grad():
             for _ in range(num_iterations):
@@ -151,31 +149,10 @@ def by_torch(images: np.ndarray, num_threads: int = 1) -> Iterate | None:
     return iterate
 
 
-def main() -> None:
-    from factorization import one_core
-
-    images = made_images()
-    peers = {
-        f"{name}, {threads} thread{'s' * (threads > 1)}": (iterate, threads)
-        for threads in (1, 2)
-        for name, iterate in (("JAX", by_jax(images)), ("PyTorch", by_torch(images, threads)))
-        if iterate is not None
-    }
-    best = dict.fromkeys(peers, np.inf)
-    for number in range(4):
-        for name, (iterate, threads) in peers.items():
-            if threads == 1:
-                with one_core():
-                    seconds = iterate(2)
-            else:
-                seconds = iterate(2)
-            if number:  # the first round compiles
-                best[name] = min(best[name], seconds)
-    for name, seconds in best.items():
-        print(f"  {name:<24} {1e3 * seconds:8.1f} ms/iteration")
+def peers(images: np.ndarray, begin: Position, num_threads: int) -> dict[str, Iterate]:
+    """Those that are installed; all threads of XLA share the cores that the process is bound to."""
+    found = {"JAX": by_jax(images, begin)}
     if importlib.util.find_spec("torch") is None:
-        print("  PyTorch is not installed, so its loop is left out.")
-
-
-if __name__ == "__main__":
-    main()
+        print("  (PyTorch is not installed: its loop is left out)")
+        return found
+    return {**found, "PyTorch": by_torch(images, begin, num_threads)}
