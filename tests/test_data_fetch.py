@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -33,18 +34,25 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """Its address; the archive is at /toy.zip."""
-    path = zipped(tmp_path_factory.mktemp("served") / "toy.zip", {"toy/ratings.dat": DAT_TEXT})
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.archive = path.read_bytes()
+@contextmanager
+def serving(handler):
+    """A server on a free port of this machine."""
+    served = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield served
     served.shutdown()
     thread.join()
     served.server_close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """With the archive at /toy.zip."""
+    path = zipped(tmp_path_factory.mktemp("served") / "toy.zip", {"toy/ratings.dat": DAT_TEXT})
+    with serving(Handler) as served:
+        served.archive = path.read_bytes()
+        yield served
 
 
 @pytest.fixture

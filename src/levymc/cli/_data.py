@@ -15,6 +15,7 @@ FETCH_EXAMPLES = """
 **Examples**
 
 - `levymc data fetch ml-1m`
+- `levymc data fetch mnist`
 - `levymc data fetch ml-latest-small --trust-first-download`
 
 **Exit codes**: 0 fine; 2 bad input, or data with a fault; 3 a file cannot be read or written, or a
@@ -25,6 +26,7 @@ IMPORT_EXAMPLES = """
 
 - `levymc data import ml-1m --from Downloads/ml-1m.zip`
 - `levymc data import ml-20m --from data/ml-20m`
+- `levymc data import mnist --from data/mnist`
 
 **Exit codes**: as of fetch.
 """
@@ -66,7 +68,10 @@ def import_(
 @data_app.command(epilog=FETCH_EXAMPLES)
 def fetch(
     name: Name,
-    url: Annotated[str | None, typer.Option(help="Another address than the official one.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(help="Another address than the official one; of several files, their folder."),
+    ] = None,
     sha256: Annotated[str | None, typer.Option(help="Checksum that the file must have.")] = None,
     trust_first_download: Annotated[
         bool,

@@ -1,13 +1,17 @@
-"""Ratings from files, and a cache of data sets.
+"""Ratings and pictures from files, and a cache of data sets.
 
 `read` takes what MovieLens publishes, `read_table` a table of one's own; both give `Ratings`:
 compact arrays, sorted, with the original ids beside them.  `read_pairs` takes a table of users and
-items alone.  `import_dataset` and `fetch` put a named data set into the cache, from which `load`
-takes it; on the command line these are ``levymc data import`` and ``levymc data fetch``.  No data
-come with this package.  `synthetic` makes some, of any size, and `write` writes them in the
-official formats.
+items alone.  `read_images` takes the four files of MNIST, or others like them, and gives `Images`;
+`binarize` makes their greys 0 and 1.
+
+`import_dataset` and `fetch` put a named data set into the cache, from which `load` takes it; on the
+command line these are ``levymc data import`` and ``levymc data fetch``.  No data come with this
+package.  `synthetic` makes ratings and `made_images` pictures, in any number; `write` and
+`write_images` write them in the official formats.
 """
 
+from ._binarize import binarize as binarize
 from ._cache import cache_folder as cache_folder
 from ._dataset import Dataset as Dataset
 from ._dataset import Download as Download
@@ -16,9 +20,13 @@ from ._errors import DataError as DataError
 from ._errors import DownloadError as DownloadError
 from ._errors import MissingDataError as MissingDataError
 from ._fetch import fetch as fetch
+from ._images import Images as Images
+from ._images import read_images as read_images
+from ._images import write_images as write_images
 from ._import import cached as cached
 from ._import import import_dataset as import_dataset
 from ._import import load as load
+from ._made_images import made_images as made_images
 from ._pairs import Pairs as Pairs
 from ._pairs import read_pairs as read_pairs
 from ._ratings import Ratings as Ratings

@@ -67,7 +67,10 @@ def _with_choices(dataset: Dataset, url: str | None, sha256: str | None) -> list
         if not re.fullmatch("[0-9a-fA-F]{64}", sha256):
             raise DataError(f"`sha256` must have 64 hexadecimal digits, got {sha256!r}.")
         if len(files) > 1:
-            raise DataError(f"`sha256` is for one file; {dataset.name} has {len(files)}.")
+            raise DataError(
+                f"`sha256` is for one file; {dataset.name} has {len(files)}, each with a checksum "
+                "of its own. Leave it out."
+            )
         files = [files[0]._replace(sha256=sha256.lower(), md5=None)]
     if url is not None:
         base = url.rstrip("/")
@@ -81,9 +84,10 @@ def _with_choices(dataset: Dataset, url: str | None, sha256: str | None) -> list
 def _check_trust(dataset: Dataset, files: list[Download], trust_first_download: bool) -> None:
     unknown = [file.filename for file in files if file.sha256 is None and file.md5 is None]
     if unknown and not trust_first_download:
+        own = "Give one with --sha256, or take" if len(files) == 1 else "Take"
         raise DataError(
-            f"No checksum is known for {', '.join(unknown)} of {dataset.name}. Give one with "
-            "--sha256, or take what comes with --trust-first-download."
+            f"No checksum is known for {', '.join(unknown)} of {dataset.name}. {own} what comes "
+            "with --trust-first-download."
         )
 
 

@@ -18,7 +18,8 @@ def import_dataset(
 
     Args:
         name: of the data set; `levymc.data.names()` has them.
-        path: the official archive, or the folder or file unpacked from it.
+        path: the official archive, or the folder or file unpacked from it; of several files, the
+            folder that holds them.
         cache: the folder to keep it in; see `levymc.data.cache_folder`.
 
     Returns:
@@ -61,7 +62,7 @@ def load(name: str, cache: str | os.PathLike[str] | None = None) -> Any:
         cache: the folder it is kept in; see `levymc.data.cache_folder`.
 
     Returns:
-        For MovieLens a `Ratings`.
+        For MovieLens a `Ratings`, for MNIST `Images`.
 
     Raises:
         MissingDataError: it has not been imported; the message says how to.

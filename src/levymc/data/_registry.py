@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from difflib import get_close_matches
 
+from . import _mnist, _movielens
 from ._dataset import Dataset
 from ._errors import DataError
-from ._movielens import CONTENTS, describe
 
 # What describes a data set, given its name.
-DATASETS: dict[str, Callable[[str], Dataset]] = dict.fromkeys(CONTENTS, describe)
+DATASETS: dict[str, Callable[[str], Dataset]] = {
+    **dict.fromkeys(_movielens.CONTENTS, _movielens.describe),
+    "mnist": _mnist.describe,
+}
 
 
 def names() -> list[str]:

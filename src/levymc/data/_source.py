@@ -34,34 +34,59 @@ def find(path: Path, filenames: Sequence[str]) -> Source:
         DataError: there is none, or more than one.
         OSError: `path` cannot be read.
     """
+    if not path.is_dir() and not _is_zip(path):
+        return _file(path)
+    found = find_all(path, filenames)
+    if not found:
+        raise DataError(f"{path}: holds none of {', '.join(filenames)}. Is it another data set?")
+    if len(found) > 1:
+        labels = " and ".join(source.label for source in found)
+        raise DataError(f"{path}: holds {labels}. Name the one to read.")
+    return found[0]
+
+
+def find_all(path: Path, filenames: Sequence[str]) -> list[Source]:
+    """The files of these names in a folder or an archive, and one folder deeper.
+
+    Raises:
+        DataError: `path` is a plain file.
+        OSError: `path` cannot be read.
+    """
     if path.is_dir():
         return _in_folder(path, filenames)
+    if _is_zip(path):
+        return _in_zip(path, filenames)
+    raise DataError(
+        f"{path}: this is one file. Name the folder or zip archive that holds them all."
+    )
+
+
+def _is_zip(path: Path) -> bool:
     with path.open("rb") as stream:
-        is_zip = stream.read(2) == ZIP_BEGINS
-    return _in_zip(path, filenames) if is_zip else Source(str(path), lambda: path.open("rb"))
+        return stream.read(2) == ZIP_BEGINS
 
 
-def _in_folder(folder: Path, filenames: Sequence[str]) -> Source:
-    found = [file for name in filenames for file in (folder / name, *folder.glob(f"*/{name}"))]
+def _file(path: Path) -> Source:
+    return Source(str(path), lambda: path.open("rb"))
+
+
+def _in_folder(folder: Path, filenames: Sequence[str]) -> list[Source]:
+    found = [
+        file for name in filenames for file in (folder / name, *sorted(folder.glob(f"*/{name}")))
+    ]
     files = [file for file in found if file.is_file()]
     archives = sorted(folder.glob("*.zip"))
     if not files and len(archives) == 1:
         return _in_zip(archives[0], filenames)
-    file = _only([str(file) for file in files], folder, filenames)
-    return Source(file, lambda: Path(file).open("rb"))
+    return [_file(file) for file in files]
 
 
-def _in_zip(path: Path, filenames: Sequence[str]) -> Source:
+def _in_zip(path: Path, filenames: Sequence[str]) -> list[Source]:
     with archive(path) as opened:
-        names = [PurePosixPath(name) for name in opened.namelist()]
-    found = [str(name) for name in names if name.name in filenames and len(name.parts) <= 2]
-    name = _only(found, path, filenames)
-    return Source(f"{path}/{name}", partial(member, path, name))
+        names = [name for name in opened.namelist() if not name.endswith("/")]
+    found = [name for name in names if _is_one_of(PurePosixPath(name), filenames)]
+    return [Source(f"{path}/{name}", partial(member, path, name)) for name in found]
 
 
-def _only(found: list[str], path: Path, filenames: Sequence[str]) -> str:
-    if not found:
-        raise DataError(f"{path}: holds none of {', '.join(filenames)}. Is it another data set?")
-    if len(found) > 1:
-        raise DataError(f"{path}: holds {' and '.join(found)}. Name the one to read.")
-    return found[0]
+def _is_one_of(name: PurePosixPath, filenames: Sequence[str]) -> bool:
+    return name.name in filenames and len(name.parts) <= 2

@@ -85,7 +85,7 @@ def _check_size(path: Path, one: zipfile.ZipInfo) -> None:
     if one.file_size > max(RATIO_FROM_BYTES, HIGHEST_RATIO * one.compress_size):
         raise DataError(
             f"{path}: {one.filename!r} unpacks from {one.compress_size} to {one.file_size} bytes. "
-            "No ratings shrink so much: this is a zip bomb."
+            "No data set shrinks so much: this is a zip bomb."
         )
 
 

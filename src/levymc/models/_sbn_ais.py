@@ -114,7 +114,7 @@ def annealed_loglikelihood(
         >>> bool(abs(estimate.mean - model.exact_loglikelihood(position, images).mean()) < 0.1)
         True
 
-    References: [neal2001]; [salakhutdinov2008quantitative] for the base rates; [grosse2015] for the
+    References: [neal2001]; [salakhutdinov2008dbn] for the base rates; [grosse2015] for the
         way back.
     """
     temperatures = check_count("num_temperatures", num_temperatures, "1000 is a good beginning.")
