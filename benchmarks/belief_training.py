@@ -31,10 +31,11 @@ def fractional_langevin(
 ) -> dict:
     """SG-FLA, or SGLD at α = 2; the step size falls linearly to (1 - decay) of its first."""
     model = levymc.models.sbn(images.shape[1], NUM_HIDDEN, sweeps=SWEEPS)
-    minibatches = levymc.batches({"images": images}, BATCH_SIZE)
+    data = jnp.asarray(images)
 
     @jax.jit
-    def chunk(position, key, size, minibatches):
+    def chunk(position, key, size, data):
+        minibatches = levymc.batches({"images": data}, BATCH_SIZE)
         steps = levymc.sgfla(model.grad_estimator(len(images)), size, alpha)
         algorithm = levymc.augmented(steps, model.latents)
 
@@ -50,9 +51,7 @@ def fractional_langevin(
     begin = model.init(key_start, visible_bias=jax.scipy.special.logit(rates), dtype=jnp.float32)
     return run_for(
         seconds,
-        lambda position, key, done: chunk(
-            position, key, step_size * (1 - decay * done), minibatches
-        ),
+        lambda position, key, done: chunk(position, key, step_size * (1 - decay * done), data),
         begin,
         key_run,
     )
