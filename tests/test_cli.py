@@ -146,8 +146,21 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(tmp_path, monkeypatch)
     assert result.exit_code == 130
     command = f"levymc run toy --profile quick --out {tmp_path} --seed 0 --jobs 0"
     assert result.stderr.splitlines()[-1].strip() == command
+    page = tmp_path / "index.html"
+    assert f"Page: {page}" in result.stdout
+    assert "so far: 2 of 4 cells" in page.read_text("utf-8")
     monkeypatch.delenv("TOY")
     assert levymc(*command.split()[1:]).exit_code == 0
+    assert "so far" not in page.read_text("utf-8")
+
+
+def test_a_page_that_cannot_be_written_does_not_hide_the_interrupt(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "interrupt")
+    (tmp_path / "index.html").mkdir()
+    result = run_toy(tmp_path)
+    assert result.exit_code == 130
+    assert "Page:" not in result.stdout
+    assert "Go on with" in result.stderr
 
 
 def start(out: Path, asleep: Path) -> subprocess.Popen:
@@ -198,6 +211,10 @@ def test_a_stopped_process_leaves_no_other_behind_and_goes_on(tmp_path, sign):
         assert b"levymc run toy --profile quick" in message
     cells = _folder.Folder(tmp_path / "out/toy").cells
     assert sorted(file.name for file in cells.iterdir()) == ["cell-0.npz", "cell-1.npz"]
+    page = tmp_path / "out/index.html"
+    assert page.exists() == (sign == signal.SIGINT)
+    assert levymc("report", tmp_path / "out").exit_code == 0
+    assert "so far: 2 of 4 cells" in page.read_text("utf-8")
     assert run_toy(tmp_path / "out").exit_code == 0
 
 

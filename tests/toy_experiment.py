@@ -51,7 +51,7 @@ def misbehave(how):
 def summarise(config, results):
     parts = [{"cell": id, "mean": result["mean"]} for id, result in results.items()]
     means = Table.stack("Means.", parts)
-    return {"means": means, "draws": Table("Draws.", {"x": results["cell-0"]["draws"]})}
+    return {"means": means, "draws": Table("Draws.", {"x": next(iter(results.values()))["draws"]})}
 
 
 def checks(config, tables):
@@ -85,6 +85,7 @@ EXPERIMENT = Experiment(
     checks=checks,
     verdict=verdict,
     figures=figures,
+    shows_parts=True,
 )
 
 

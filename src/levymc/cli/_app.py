@@ -76,8 +76,9 @@ def run(
 ) -> None:
     """Run experiments, or go on with what is missing of them.
 
-    Results go to OUT/NAME, and a page on all of them to OUT/index.html. Stop with Ctrl-C whenever
-    you like: the same command goes on. What is there is not written over unless you say --force.
+    Results go to OUT/NAME, and a page on all of them to OUT/index.html, also when you stop with
+    Ctrl-C, whenever you like: the same command goes on. What is there is not written over unless
+    you say --force.
     """
     from ._run import Request, run_all
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +62,11 @@ def run_all(request: Request) -> Exit:
             )
     has_failed = False
     for experiment in chosen:
-        with guarded(request.resume, experiments.MismatchError), _bar(experiment.name) as report:
+        with (
+            guarded(request.resume, experiments.MismatchError),
+            _page_if_stopped(request.out),
+            _bar(experiment.name) as report,
+        ):
             results = experiments.run(
                 experiment,
                 request.out,
@@ -84,6 +88,20 @@ def _choose(names: list[str]) -> "list[Experiment]":
 
     wanted = experiments.names() if "all" in names else dict.fromkeys(names)
     return [experiments.get(name) for name in wanted]
+
+
+@contextmanager
+def _page_if_stopped(out: Path) -> Iterator[None]:
+    """After Ctrl-C, too, leave a page on what is there; a second Ctrl-C does without."""
+    from levymc.experiments import ResultsError
+    from levymc.report import write_page
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(ResultsError, OSError):  # nothing is there yet, or nothing can be written
+            print(f"Page: {write_page(out)}")
+        raise
 
 
 @contextmanager

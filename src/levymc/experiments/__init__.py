@@ -28,6 +28,13 @@ A results folder, OUT/NAME, holds::
     figures/*.png, *.svg
 
 Nothing there is written over: what is missing is made again.  To redraw, remove figures/ and run.
+
+An experiment of many cells shows what has been run so far if it says ``shows_parts=True``.  Its
+``summarise`` then takes the results of any cells but none (the mapping lacks the others, so go
+through what is there instead of asking for an id), its checks are those that can be made, and every
+figure is drawn, with gaps.  Of a run that was stopped or is still going on in another process the
+page shows all this, marked "so far: 17 of 63 cells"; `so_far` makes it in memory from the cells
+that are there, and writes nothing.
 """
 
 from ._check import Check as Check
@@ -44,4 +51,6 @@ from ._results import Results as Results
 from ._results import load as load
 from ._run import preflight as preflight
 from ._run import run as run
+from ._so_far import SoFar as SoFar
+from ._so_far import so_far as so_far
 from ._table import Table as Table

@@ -58,6 +58,8 @@ class Experiment:
     dtype: of the computation.
     needs: of a configuration, raises ValueError with a remedy where something is missing without
         which no cell can be made, such as a data set.
+    shows_parts: `summarise` takes the results of any of the cells but none, and what follows
+        works on such tables: then a run that is not finished is shown by the cells it has.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Experiment:
     figures: Callable[[Any, Tables], "Mapping[str, Figure]"]
     dtype: Literal["float32", "float64"] = "float64"
     needs: Callable[[Any], None] | None = None
+    shows_parts: bool = False
 
     def config(self, profile: str) -> Any:
         """The configuration of a profile, or a ValueError that names those there are."""

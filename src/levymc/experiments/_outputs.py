@@ -15,6 +15,8 @@ from ._experiment import Cell, Experiment, Tables
 from ._folder import Folder, read_cell, write_json
 from ._results import read_tables
 
+SUFFIXES = ("png", "svg")
+
 
 def write_tables(
     experiment: Experiment, config: Any, cells: Sequence[Cell], folder: Folder
@@ -52,9 +54,15 @@ def write_judgement_and_figures(
 
 
 def _write_figures(experiment: Experiment, config: Any, tables: Tables, folder: Folder) -> None:
-    wanted = [folder.figure(name, s) for name in experiment.captions for s in ("png", "svg")]
+    wanted = [folder.figure(name, s) for name in experiment.captions for s in SUFFIXES]
     if all(file.exists() for file in wanted):
         return
+    for (name, suffix), content in draw(experiment, config, tables).items():
+        _write_missing(folder.figure(name, suffix), content)
+
+
+def draw(experiment: Experiment, config: Any, tables: Tables) -> dict[tuple[str, str], bytes]:
+    """Every figure, by its name and suffix."""
     from ._style import rendered, styled
 
     with styled():
@@ -64,8 +72,11 @@ def _write_figures(experiment: Experiment, config: Any, tables: Tables, folder: 
                 f"{experiment.name} draws {sorted(figures)} and has captions for "
                 f"{sorted(experiment.captions)}: give every figure its caption."
             )
-        for file in wanted:  # all are drawn: the layout of one depends on those drawn before it
-            _write_missing(file, rendered(figures[file.stem], file.suffix[1:]))
+        return {  # always all, in this order: the layout of one depends on those drawn before it
+            (name, suffix): rendered(figures[name], suffix)
+            for name in experiment.captions
+            for suffix in SUFFIXES
+        }
 
 
 def _write_missing(path: Path, content: bytes) -> None:

@@ -16,6 +16,7 @@ MODULES = {
     "movielens-convergence": "levymc.experiments.movielens_convergence",
     "movielens-posterior": "levymc.experiments.movielens_posterior",
     "movielens-stability": "levymc.experiments.movielens_stability",
+    "sbn-stepsize": "levymc.experiments.sbn_stepsize",
 }
 
 

@@ -11,8 +11,8 @@ from ._table import Table
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """A finished run."""
+class Judged:
+    """What comes from cells, be they all or not."""
 
     folder: Path
     manifest: dict[str, Any]
@@ -25,9 +25,18 @@ class Results:
         """Whether a check failed without an explanation."""
         return any(check.outcome == "fail" for check in self.checks)
 
+
+@dataclass(frozen=True, eq=False)
+class Results(Judged):
+    """A finished run."""
+
     def figure(self, name: str, suffix: str = "svg") -> Path:
         """The file of a figure; names and captions are in ``manifest["captions"]``."""
         return Folder(self.folder).figure(name, suffix)
+
+    def picture(self, name: str, suffix: str = "svg") -> bytes:
+        """What that file holds."""
+        return self.figure(name, suffix).read_bytes()
 
 
 def load(path: Path | str) -> Results:

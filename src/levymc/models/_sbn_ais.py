@@ -68,6 +68,7 @@ def annealed_loglikelihood(
     num_temperatures: Any = 1000,
     num_particles: Any = 1,
     reverse_from: Any = None,
+    weight_last: bool = False,
 ) -> Annealed:
     r"""Estimate log p(v) of each image by annealed importance sampling over its hidden units.
 
@@ -95,6 +96,8 @@ def annealed_loglikelihood(
         num_temperatures: T.
         num_particles: R, for each image.
         reverse_from: hidden units (N, J), to walk backwards from.
+        weight_last: update the weight after the move, as some published code does: wrong, and
+            here to show by how much.
 
     Returns:
         An `Annealed`.
@@ -128,7 +131,7 @@ def annealed_loglikelihood(
     else:
         start = jnp.tile(jnp.asarray(reverse_from).astype(jnp.uint8), (particles, 1))
         betas, sign = betas[::-1], -1
-    walked = _walk(model.sweeps, key_path, position, tiled, base, start, betas)
+    walked = _walk(model.sweeps, weight_last, key_path, position, tiled, base, start, betas)
     logs = walked.reshape(particles, -1)
     together = jax.nn.logsumexp(logs, axis=0) - jnp.asarray(np.log(particles), base.dtype)
     first = bernoulli_logpmf(base, jnp.asarray(images))
@@ -148,9 +151,10 @@ def _prior_draw(key: Any, position: Position, count: int) -> Array:
     return jax.random.bernoulli(key, rates, (count, len(rates))).astype(jnp.uint8)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _walk(
     sweeps: Sweeper,
+    weight_last: bool,
     key: Array,
     position: Position,
     images: Array,
@@ -168,29 +172,29 @@ def _walk(
         own = jnp.sum(jnp.where(hidden > 0, evidence, 0), axis=1) + bias_evidence
         return beta * own + (1 - beta) * base_evidence
 
-    def move(carry: tuple[Array, ...], given: tuple[Array, Array]) -> tuple[tuple, None]:
-        hidden, old_beta, old_rest, log_weight = carry
-        beta, words = given
-        swept = sweeps(
+    def swept_at(beta: Array, hidden: Array, words: Array, num_sweeps: int) -> Any:
+        return sweeps(
             beta * weights,
             beta * position["visible_bias"] + (1 - beta) * base,
             beta * evidence + position["hidden_bias"],
             hidden,
             words,
-            num_sweeps=1,
+            num_sweeps=num_sweeps,
         )
-        change = linear(beta, hidden) - swept.before - linear(old_beta, hidden) + old_rest
+
+    def move(carry: tuple[Array, ...], given: tuple[Array, Array]) -> tuple[tuple, None]:
+        hidden, old_beta, old_rest, log_weight = carry
+        beta, words = given
+        swept = swept_at(beta, hidden, words, 1)
+        at, new_rest = hidden, swept.before
+        if weight_last:
+            at, new_rest = swept.hidden, swept.after
+            old_rest = swept_at(old_beta, at, words, 0).after
+        change = linear(beta, at) - new_rest - linear(old_beta, at) + old_rest
         return (swept.hidden, beta, swept.after, log_weight + change), None
 
-    first = sweeps(
-        betas[0] * weights,
-        betas[0] * position["visible_bias"] + (1 - betas[0]) * base,
-        evidence,
-        start,
-        jnp.zeros(2, jnp.uint32),
-        num_sweeps=0,
-    )
     words = jax.random.bits(key, (len(betas) - 1, 2), jnp.uint32)
-    carry = start, betas[0], first.before, jnp.zeros(len(pixels), pixels.dtype)
+    first_rest = swept_at(betas[0], start, words[0], 0).before
+    carry = start, betas[0], first_rest, jnp.zeros(len(pixels), pixels.dtype)
     (_, _, _, log_weight), _ = jax.lax.scan(move, carry, (betas[1:], words))
     return log_weight

@@ -12,8 +12,8 @@
 //
 // and a sum of logarithms is the logarithm of a product: one multiplication and one fused
 // multiply-add an entry.  Nothing cancels, as all terms are positive, and each factor lies between
-// 1 and E: products of few of them stay in range where weights are small (see `reach`).  Where a
-// weight exceeds MOST_REACH, the unit takes the road of softplus.
+// 1 and E: products of eight stay in range for weights up to REACH.  Larger ones, as the jumps of
+// α-stable noise leave a few, have E = 1 in the table and take the road of softplus, one by one.
 //
 // Layout
 //   Rows of W by hidden unit, padded to a multiple of 16 pixels with W = 0, whose factors are 1.
@@ -46,15 +46,16 @@ namespace ffi = xla::ffi;
 
 typedef float Eight __attribute__((vector_size(32), may_alias));
 typedef int32_t EightBits __attribute__((vector_size(32), may_alias));
+typedef float Four __attribute__((vector_size(16), may_alias));
+typedef int32_t FourBits __attribute__((vector_size(16), may_alias));
 
 constexpr int LANES = 8;
 constexpr int PAD = 2 * LANES;     // factors are multiplied in pairs
 constexpr int IMAGES = 4;          // that share a reading of E
-constexpr int FULL_GROUP = 4;      // pairs of factors between two normalisations
-constexpr float FULL_REACH = 10;   // (e^10)^8 < 2^127
-constexpr float MOST_REACH = 40;   // (e^40)^2 < 2^127
+constexpr int GROUP = 4;           // pairs of factors between two normalisations
+constexpr float REACH = 10;        // (e^10)^8 < 2^127
 constexpr float LARGEST_EXP = 87;  // exp(-87) is a normal number
-constexpr float FAR = 45;  // beyond it, a step of MOST_REACH may take σ(a) to where numbers end
+constexpr float FAR = 75;          // beyond it, a step of REACH may take σ(a) to where numbers end
 constexpr double LOG_2 = 0.6931471805599453;
 
 INLINE EightBits bits_of(Eight x) { return reinterpret_cast<EightBits&>(x); }
@@ -95,20 +96,21 @@ struct Product {
     mantissa = from_bits((bits_of(mantissa) & 0x007fffff) | 0x3f800000);
   }
   INLINE double log() const {  // of a normalised one
-    double rest = 1;
-    int32_t powers = 0;
-    for (int lane = 0; lane < LANES; ++lane) {
-      rest *= double(mantissa[lane]);
-      powers += exponent[lane];
-    }
-    return std::log(rest) + LOG_2 * powers;
+    Four halves[2];
+    FourBits powers[2];
+    std::memcpy(halves, &mantissa, sizeof mantissa);
+    std::memcpy(powers, &exponent, sizeof exponent);
+    const Four m = halves[0] * halves[1];
+    const FourBits n = powers[0] + powers[1];
+    return std::log(double((m[0] * m[1]) * (m[2] * m[3]))) + LOG_2 * (n[0] + n[1] + n[2] + n[3]);
   }
 };
 
 struct Network {
   int64_t num_hidden, width, padding;  // width: pixels, with the padding
   const float *weights, *exponentials;  // of unit j from j · width on
-  const float *sums, *reach;            // of each unit: Σ W, and the largest |W|
+  const float* sums;                    // of each unit: Σ W over weights within reach
+  const std::vector<int32_t>* beyond;   // of each unit: the pixels of the others
   const float* bias;                    // c, padded
 };
 
@@ -145,7 +147,7 @@ INLINE double refresh(const Network& net, const Image& image) {
 }
 
 // log Π (x + y E) for each image, with (x, y) = (q, p) where the unit is off and (p, q) where it is on.
-template <int COUNT, int GROUP>
+template <int COUNT>
 INLINE void log_products(const Network& net, int64_t unit, const Eight* const x[], const Eight* const y[],
                          double out[]) {
   const Eight* e = eights(net.exponentials + unit * net.width);
@@ -163,52 +165,42 @@ INLINE void log_products(const Network& net, int64_t unit, const Eight* const x[
 
 INLINE double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
-// Σ softplus(a with the unit on) - softplus(a with it off), whatever the size of the weights.
-INLINE double careful_change(const Network& net, int64_t unit, const Image& image, bool is_on) {
+// Σ softplus(a with the unit on) - softplus(a with it off) over the weights beyond reach.
+INLINE double change_beyond(const Network& net, int64_t unit, const Image& image, bool is_on) {
   const float* w = net.weights + unit * net.width;
   double sum = 0;
-  for (int64_t d = 0; d < net.width; ++d) {
-    if (w[d] == 0) continue;
-    const double other = double(image.a[d]) + (is_on ? -double(w[d]) : double(w[d]));
-    sum += softplus(other) - softplus(image.a[d]);
+  for (const int32_t d : net.beyond[unit]) {
+    const double here = double(image.a[d]), there = is_on ? here - double(w[d]) : here + double(w[d]);
+    sum += softplus(there) - softplus(here);
   }
   return is_on ? -sum : sum;
 }
 
-// The same for each image, by the quickest road that the weights allow.
+// The same over all weights, for each image.
 template <int COUNT>
 INLINE void changes(const Network& net, int64_t unit, const Image images[], uint8_t* const hidden[],
                     double out[]) {
-  if (net.reach[unit] > MOST_REACH) {
-    for (int n = 0; n < COUNT; ++n)
-      out[n] = careful_change(net, unit, images[n], hidden[n][unit]);
-    return;
-  }
   const Eight *x[COUNT], *y[COUNT];
   for (int n = 0; n < COUNT; ++n) {
     const bool is_on = hidden[n][unit];
     x[n] = eights(is_on ? images[n].p : images[n].q);
     y[n] = eights(is_on ? images[n].q : images[n].p);
   }
-  if (net.reach[unit] <= FULL_REACH) log_products<COUNT, FULL_GROUP>(net, unit, x, y, out);
-  else log_products<COUNT, 1>(net, unit, x, y, out);
-  for (int n = 0; n < COUNT; ++n)
+  log_products<COUNT>(net, unit, x, y, out);
+  for (int n = 0; n < COUNT; ++n) {
     if (hidden[n][unit]) out[n] = double(net.sums[unit]) - out[n];
+    if (!net.beyond[unit].empty()) out[n] += change_beyond(net, unit, images[n], hidden[n][unit]);
+  }
 }
 
-// Turn a unit on or off.  σ(a + W) = p E / (q + p E), which needs no exponential; where an a is so
-// large that p or q would leave the range of their numbers, or W is, both are made from a.
+// Turn a unit on or off.  σ(a + W) = p E / (q + p E), which needs no exponential.  Where an a is so
+// large that p or q may leave the range of their numbers, all are made from a.
 INLINE void flip(const Network& net, int64_t unit, const Image& image, bool is_on) {
   const Eight* w = eights(net.weights + unit * net.width);
   const Eight* e = eights(net.exponentials + unit * net.width);
   Eight *p = eights(is_on ? image.q : image.p), *q = eights(is_on ? image.p : image.q);
   const float sign = is_on ? -1.0f : 1.0f;
   EightBits is_far{};
-  if (net.reach[unit] > MOST_REACH) {
-    for (int64_t i = 0; i < net.width / LANES; ++i) eights(image.a)[i] += sign * w[i];
-    refresh<false>(net, image);
-    return;
-  }
   for (int64_t i = 0; i < net.width / LANES; ++i) {
     const Eight a = eights(image.a)[i] + sign * w[i], product = p[i] * e[i];
     const Eight inverse = 1.0f / (q[i] + product);
@@ -219,7 +211,14 @@ INLINE void flip(const Network& net, int64_t unit, const Image& image, bool is_o
   }
   int32_t any = 0;
   for (int lane = 0; lane < LANES; ++lane) any |= is_far[lane];
-  if (any) refresh<false>(net, image);
+  if (any) {
+    refresh<false>(net, image);
+    return;
+  }
+  for (const int32_t d : net.beyond[unit]) {
+    image.p[d] = 1 / (1 + std::exp(-image.a[d]));
+    image.q[d] = 1 / (1 + std::exp(image.a[d]));
+  }
 }
 
 // a = W h + c.
@@ -309,16 +308,17 @@ void draw_images(const Work& work, int64_t first, int64_t last) {
 
 // Tables of a network: rows by hidden unit, padded.
 struct Tables {
-  Room weights, exponentials, sums, reach, bias;
+  Room weights, exponentials, sums, bias;
+  std::vector<std::vector<int32_t>> beyond;
   int64_t num_visible, num_hidden, width;
   Tables(int64_t visible, int64_t hidden)
       : weights(hidden * padded(visible)), exponentials(hidden * padded(visible)), sums(hidden),
-        reach(hidden), bias(padded(visible)), num_visible(visible), num_hidden(hidden),
+        bias(padded(visible)), beyond(size_t(hidden)), num_visible(visible), num_hidden(hidden),
         width(padded(visible)) {}
   static int64_t padded(int64_t count) { return (count + PAD - 1) / PAD * PAD; }
   Network network() const {
     return {num_hidden, width, width - num_visible, weights.begin, exponentials.begin,
-            sums.begin, reach.begin, bias.begin};
+            sums.begin, beyond.data(), bias.begin};
   }
 };
 
@@ -331,17 +331,18 @@ void fill(Tables& tables, const float* weights, const float* bias) {
       tables.weights.begin[j * width + d] = weights[d * num_hidden + j];
   for (int64_t j = 0; j < num_hidden; ++j) {
     const float* row = tables.weights.begin + j * width;
+    float* exponentials = tables.exponentials.begin + j * width;
     double sum = 0;
-    float reach = 0;
+    for (int64_t i = 0; i < width / LANES; ++i) eights(exponentials)[i] = exponential(eights(row)[i]);
     for (int64_t d = 0; d < width; ++d) {
-      sum += double(row[d]);
-      reach = std::max(reach, std::fabs(row[d]));
+      if (std::fabs(row[d]) <= REACH) {
+        sum += double(row[d]);
+        continue;
+      }
+      tables.beyond[size_t(j)].push_back(int32_t(d));
+      exponentials[d] = 1;
     }
     tables.sums.begin[j] = float(sum);
-    tables.reach.begin[j] = reach;
-    if (reach > MOST_REACH) continue;  // E is not looked at
-    for (int64_t i = 0; i < width / LANES; ++i)
-      eights(tables.exponentials.begin + j * width)[i] = exponential(eights(row)[i]);
   }
 }
 

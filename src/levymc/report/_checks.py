@@ -34,14 +34,14 @@ def tally(checks: Iterable[Check]) -> str:
     return ", ".join([f"{outcomes.count('pass')} of {len(outcomes)} met", *others])
 
 
-def checks_table(checks: list[Check]) -> Html | None:
+def checks_table(checks: list[Check], heading: str) -> Html | None:
     """The checks; those in a row with the same reason share its line."""
     if not checks:
         return None
     head = [tag("th", name, scope="col", class_=kind) for name, kind in COLUMNS.items()]
     groups = [_group(reason, group) for reason, group in groupby(checks, lambda one: one.reason)]
     table = tag("table", tag("thead", tag("tr", *head)), *groups, class_="checks")
-    return joined(tag("h3", "Measured beside published"), scrolling(table, "Checks"))
+    return joined(tag("h3", heading), scrolling(table, "Checks"))
 
 
 def _group(reason: str, checks: Iterable[Check]) -> Html:

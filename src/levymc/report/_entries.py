@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from levymc.experiments import Results, ResultsError, load, names
+from levymc.experiments import Results, ResultsError, SoFar, load, names, so_far
 
 from ._badges import STATES
 
@@ -29,7 +29,7 @@ class Entry:
 
     state: the kind of its verdict, "unfinished" or "damaged"; `words` give the reason.
     command: what to run now, if anything.
-    results: None unless the run is finished and whole.
+    results: None unless the run is finished and whole, or shows the cells that it has.
     """
 
     name: str
@@ -38,7 +38,18 @@ class Entry:
     words: str
     manifest: dict[str, Any]
     command: str = ""
-    results: Results | None = None
+    results: Results | SoFar | None = None
+
+    @property
+    def part(self) -> str:
+        """Of what part of the cells the results are, unless of all."""
+        if not isinstance(self.results, SoFar):
+            return ""
+        return f"so far: {self.results.num_done} of {self.results.num_cells} cells"
+
+    def marked(self, text: str) -> str:
+        """The text, and if the results are of a part of the cells, of which."""
+        return f"{text} ({self.part})" if self.part else text
 
     @property
     def title(self) -> str:
@@ -83,9 +94,7 @@ def _read(path: Path, anchor: str) -> Entry:
         if manifest.get("status", "finished") != "finished":
             return _unfinished(path, anchor, manifest)
         results = load(path)
-        for check in results.checks:
-            check.expected, check.outcome  # noqa: B018
-        STATES[results.verdict.kind]
+        _try(results)
     except Exception as error:
         words = str(error) if isinstance(error, ResultsError) else f"It cannot be read: {error!r}."
         return Entry(path.name, anchor, "damaged", _without_path(words, path.parent), manifest)
@@ -107,11 +116,38 @@ def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def _try(results: Results | SoFar) -> None:
+    """Fail here rather than when the page is put together."""
+    for check in results.checks:
+        check.expected, check.outcome  # noqa: B018
+    STATES[results.verdict.kind]
+
+
 def _unfinished(path: Path, anchor: str, manifest: dict[str, Any]) -> Entry:
-    done, total = len(list(path.glob("cells/*.npz"))), manifest.get("num_cells", "?")
-    words = f"There is no verdict yet: the run has {done} of its {total} cells. Go on with:"
+    results, words = _judged_so_far(path)
+    if results is None:
+        done, total = len(list(path.glob("cells/*.npz"))), manifest.get("num_cells", "?")
+        words = f"There is no verdict yet: the run has {done} of its {total} cells.{words}"
     command = manifest.get("command", f"levymc run {path.name}")
-    return Entry(path.name, anchor, "unfinished", words, manifest, command)
+    words = f"{words} Go on with:"
+    return Entry(path.name, anchor, "unfinished", words, manifest, command, results)
+
+
+def _judged_so_far(path: Path) -> tuple[SoFar | None, str]:
+    """What the cells say that are there, in short; or why they say nothing, if that is a fault."""
+    try:
+        results = so_far(path)
+        if results is None:
+            return None, ""
+        _try(results)
+    except Exception as error:
+        reason = str(error) if isinstance(error, ResultsError) else f"{error!r}."
+        return None, f" They cannot be shown: {_without_path(reason, path.parent)}"
+    verdict = results.verdict
+    return results, (
+        f"All below is from the {results.num_done} of {results.num_cells} cells that are there. "
+        f"As yet: {verdict.kind}. {verdict.words}"
+    )
 
 
 def _without_path(words: str, folder: Path) -> str:

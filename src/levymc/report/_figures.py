@@ -4,10 +4,9 @@ import re
 import struct
 from base64 import b64encode
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
-from levymc.experiments import Results
+from levymc.experiments import Results, SoFar
 
 from ._html import Html, tag, void
 
@@ -26,7 +25,7 @@ class Picture:
     height: int
 
 
-def figure(results: Results, name: str, caption: str) -> Html:
+def figure(results: Results | SoFar, name: str, caption: str) -> Html:
     """One figure with its caption; where its files cannot be read, a sentence says so."""
     picture = _picture(results, name)
     if picture is None:
@@ -42,32 +41,31 @@ def figure(results: Results, name: str, caption: str) -> Html:
     return tag("figure", frame, tag("figcaption", switch, caption))
 
 
-def _picture(results: Results, name: str) -> Picture | None:
+def _picture(results: Results | SoFar, name: str) -> Picture | None:
     found = []
     for suffix, read in (("svg", _from_svg), ("png", _from_png)):
         try:
-            found.append(read(results.figure(name, suffix)))
-        except (OSError, ValueError, struct.error):
+            found.append(read(results.picture(name, suffix)))
+        except (OSError, LookupError, ValueError, struct.error):
             continue
     return min(found, key=lambda picture: len(picture.address), default=None)
 
 
-def _from_svg(path: Path) -> Picture:
+def _from_svg(content: bytes) -> Picture:
     """Quoted, which for SVG is shorter than base64; without the prolog and metadata."""
-    text = path.read_text("utf-8")
+    text = content.decode()
     size = re.search(r'<svg[^>]*\swidth="([\d.]+)pt" height="([\d.]+)pt"', text)
     if size is None or "</svg>" not in text:
-        raise ValueError(f"{path} is no SVG by matplotlib.")
+        raise ValueError("This is no SVG by matplotlib.")
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text[size.start() :], flags=re.DOTALL)
     body = re.sub(r"\s+", " ", body)
     width, height = (_pixels(float(length), POINTS_PER_INCH) for length in size.groups())
     return Picture(f"data:image/svg+xml,{quote(body, safe=UNQUOTED)}", width, height)
 
 
-def _from_png(path: Path) -> Picture:
-    content = path.read_bytes()
+def _from_png(content: bytes) -> Picture:
     if not content.startswith(b"\x89PNG"):
-        raise ValueError(f"{path} is no PNG.")
+        raise ValueError("This is no PNG.")
     width, height = (_pixels(length, PNG_DPI) for length in struct.unpack(">II", content[16:24]))
     return Picture(f"data:image/png;base64,{b64encode(content).decode()}", width, height)
 

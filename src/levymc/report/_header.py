@@ -47,6 +47,10 @@ def _row(entry: Entry) -> Html:
         tag("th", link, scope="row", class_="text"),
         tag("td", entry.manifest.get("paper_item"), class_="text item"),
         tag("td", entry.manifest.get("question"), class_="text question"),
-        tag("td", _badges.state(entry.state), class_="text"),
+        tag("td", _badges.state(entry.state), _part(entry), class_="text"),
         tag("td", tally(found.checks) if found else "–", class_=f"text tally{alarm}"),
     )
+
+
+def _part(entry: Entry) -> Html | None:
+    return tag("div", entry.part, class_="part") if entry.part else None

@@ -34,7 +34,8 @@ def write_page(folder: Path | str) -> Path:
     """Write FOLDER/index.html, one page on all results in a folder, and give its path.
 
     The page needs neither a network nor other files.  The same results give the same bytes: its
-    dates are those of the runs.  Runs that are unfinished or damaged are shown as such.
+    dates are those of the runs.  Runs that are unfinished or damaged are shown as such, unfinished
+    ones with what their cells say so far, if the experiment shows parts.
 
     Args:
         folder: as ``--out`` of ``levymc run``; it holds a folder for each experiment.

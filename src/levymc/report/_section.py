@@ -8,6 +8,8 @@ from ._figures import figure
 from ._html import Html, joined, tag
 from ._tables import tables
 
+CHECKS = "Measured beside published"
+
 
 def section(entry: Entry) -> Html:
     """All that is known of an experiment."""
@@ -17,7 +19,7 @@ def section(entry: Entry) -> Html:
         _heading(entry),
         _verdict(entry),
         _figures(entry),
-        checks_table(found.checks) if found else None,
+        checks_table(found.checks, entry.marked(CHECKS)) if found else None,
         tables(entry),
         _how(entry),
         id=entry.anchor,
@@ -42,17 +44,20 @@ def _verdict(entry: Entry) -> Html:
     tone = _badges.STATES[entry.state].tone
     count = None
     if entry.results is not None:
-        count = tag("p", f"Checks: {tally(entry.results.checks)}.", class_="tally")
+        count = tag("p", f"Checks: {entry.marked(tally(entry.results.checks))}.", class_="tally")
     words = tag("p", entry.words, class_="words")
     command = _command(entry.command)
-    return tag("div", _badges.state(entry.state), words, command, count, class_=f"verdict {tone}")
+    badge = joined(_badges.state(entry.state), tag("b", entry.part) if entry.part else None, by=" ")
+    return tag("div", badge, words, command, count, class_=f"verdict {tone}")
 
 
 def _figures(entry: Entry) -> Html | None:
     if entry.results is None:
         return None
-    captions = entry.manifest.get("captions", {})
-    return joined(*(figure(entry.results, name, str(text)) for name, text in captions.items()))
+    results, captions = entry.results, entry.manifest.get("captions", {})
+    return joined(
+        *(figure(results, name, entry.marked(str(text))) for name, text in captions.items())
+    )
 
 
 def _how(entry: Entry) -> Html | None:

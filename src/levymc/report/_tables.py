@@ -1,4 +1,7 @@
-"""Tables of results: short ones whole, of long ones the first rows and where the rest is."""
+"""Tables of results: short ones whole, of long ones the first rows and where the rest is.
+
+What is made of a part of the cells is in no file, and no link leads there.
+"""
 
 import numpy as np
 
@@ -11,6 +14,7 @@ from ._numbers import column, exact, number
 MAX_ROWS = 30
 FIRST_ROWS = 8
 SHORT_TEXT = 32  # characters that stay on one line
+LONGEST_WORD = 40  # characters of a text without spaces
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "sigma": "σ"}
 
 
@@ -23,7 +27,7 @@ def tables(entry: Entry) -> Html | None:
     cut = [_beginning(entry, name, one) for name, one in found.items() if len(one) > MAX_ROWS]
     if not whole + cut:
         return None
-    return joined(tag("h3", "Tables"), *whole, *cut)
+    return joined(tag("h3", entry.marked("Tables")), *whole, *cut)
 
 
 def scrolling(table: Html, label: str) -> Html:
@@ -32,16 +36,15 @@ def scrolling(table: Html, label: str) -> Html:
 
 
 def _whole(entry: Entry, name: str, table: Table) -> Html:
-    source = tag("p", _link(entry, name), class_="source")
+    source = None if entry.part else tag("p", _link(entry, name), class_="source")
     caption = tag("p", table.caption or name, class_="caption")  # outside, for it not to scroll
     return joined(caption, scrolling(_drawn(table, len(table)), f"Table {name}"), source)
 
 
 def _beginning(entry: Entry, name: str, table: Table) -> Html:
     count = tag("span", f"{number(len(table))} rows", class_="count")
-    note = tag(
-        "p", f"The first {FIRST_ROWS} rows; all are in ", _link(entry, name), class_="source"
-    )
+    where = joined("; all are in ", _link(entry, name)) if not entry.part else "."
+    note = tag("p", f"The first {FIRST_ROWS} rows", where, class_="source")
     return tag(
         "details",
         tag("summary", table.caption or name, " ", count),
@@ -67,10 +70,15 @@ def _cells(values: np.ndarray, num_rows: int) -> tuple[str, list[str]]:
     first = values[:num_rows].tolist()
     if values.dtype.kind == "f":
         return "number", column(first)
-    texts = [exact(value) for value in first]
+    texts = [_shortened(exact(value)) for value in first]
     if values.dtype.kind == "i":
         return "number", texts
     return "text short" if max(map(len, texts), default=0) <= SHORT_TEXT else "text", texts
+
+
+def _shortened(text: str) -> str:
+    """A text without its rest where it is no words, as an encoded picture."""
+    return text if len(text) <= LONGEST_WORD or " " in text else f"{text[:LONGEST_WORD]}…"
 
 
 def _heading(name: str) -> str:

@@ -1,0 +1,66 @@
+"""How far annealed importance sampling can be trusted, for the experiment `sbn_stepsize`."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from levymc import models
+
+from .._experiment import CellResult
+from . import _data
+from ._train import chain, likelihood, network
+
+DOES = {"kind": "sgfla", "alpha": 2.0}
+
+
+def anneal(config: Any, key: Any) -> CellResult:
+    """On test images with the weight first and last; on simulated ones from below and above.
+
+    Then a network so small that the likelihood can be added up.
+    """
+    key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
+    model = network(config)
+    position = _trained(config, model, key_chain)
+    images, hidden = model.simulate(key_simulate, position, config.num_annealed)
+    tests = _data.of(config).test[: config.num_annealed]
+    found = [
+        {
+            "first": _mean(config, model, key_test, position, tests, count),
+            "last": _mean(config, model, key_test, position, tests, count, weight_last=True),
+            "below": _mean(config, model, key_test, position, images, count),
+            "above": _mean(config, model, key_test, position, images, count, reverse_from=hidden),
+        }
+        for count in config.temperatures
+    ]
+    columns = {name: np.array([row[name] for row in found]) for name in found[0]}
+    return {**columns, **_small(config, key_small)}
+
+
+def _trained(config: Any, model: Any, key: Any) -> Any:
+    settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
+    run = chain(config, settings, model, key)
+    return jax.tree.map(lambda leaf: leaf[0, -1], run.positions)
+
+
+def _mean(
+    config: Any, model: Any, key: Any, position: Any, images: Any, count: int, **how: Any
+) -> float:
+    rates = models.pixel_rates(_data.of(config).train)
+    return models.annealed_loglikelihood(
+        model, key, position, images, base_rate=rates, num_temperatures=count, **how
+    ).mean
+
+
+def _small(config: Any, key: Any) -> dict[str, float]:
+    key_chain, key_test = jax.random.split(key)
+    model = network(config, hidden=config.small_hidden)
+    position = _trained(config, model, key_chain)
+    tests = _data.of(config).test[: config.num_annealed]
+    estimate = likelihood(
+        config, model, position, key_test, config.num_temperatures, config.num_annealed
+    )
+    return {
+        "small_exact": float(np.mean(model.exact_loglikelihood(position, tests))),
+        "small_annealed": estimate.mean,
+    }
