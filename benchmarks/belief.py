@@ -7,6 +7,7 @@ in the cache (`levymc data import mnist --from FOLDER`).
 import argparse
 import contextlib
 import time
+from collections.abc import Callable
 
 import belief_training
 import jax
@@ -34,21 +35,32 @@ ITERATIONS = {"ours": 32, "peer": 3}
 WARM_UP = 200
 TEST_IMAGES, TEMPERATURES = 1000, 1000
 
+Walk = Callable[[int], Position]
 
-def ours(images: np.ndarray, begin: Position, alpha: float, num_threads: int) -> Iterate:
+
+def walk(images: np.ndarray, begin: Position, alpha: float, num_threads: int) -> Walk:
     model = levymc.models.sbn(NUM_VISIBLE, NUM_HIDDEN, sweeps=SWEEPS, num_threads=num_threads)
     steps = levymc.sgfla(model.grad_estimator(len(images)), ETA, alpha)
     algorithm = levymc.augmented(steps, model.latents)
     minibatches = levymc.batches({"images": images}, BATCH_SIZE)
     positions = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], begin)
 
-    def iterate(num_iterations: int) -> float:
-        started = time.perf_counter()
-        run = levymc.sample(
+    def run(num_iterations: int) -> Position:
+        draws = levymc.sample(
             algorithm, jax.random.key(0), positions, num_iterations, thin=num_iterations,
             minibatches=minibatches, progress=False,
-        )  # fmt: skip
-        iterate.last = jax.block_until_ready(run.positions)
+        ).positions  # fmt: skip
+        return {name: np.asarray(leaf[0, -1]) for name, leaf in draws.items()}
+
+    return run
+
+
+def ours(images: np.ndarray, begin: Position, alpha: float, num_threads: int) -> Iterate:
+    run = walk(images, begin, alpha, num_threads)
+
+    def iterate(num_iterations: int) -> float:
+        started = time.perf_counter()
+        run(num_iterations)
         return (time.perf_counter() - started) / num_iterations
 
     return iterate
@@ -56,9 +68,7 @@ def ours(images: np.ndarray, begin: Position, alpha: float, num_threads: int) ->
 
 def warm(images: np.ndarray) -> Position:
     """Where a run is after its first iterations, as the price of a sweep depends on the weights."""
-    iterate = ours(images, start(), 2.0, 1)
-    iterate(WARM_UP)
-    return {name: np.asarray(leaf[0, -1]) for name, leaf in iterate.last.items()}
+    return walk(images, start(), 2.0, 1)(WARM_UP)
 
 
 def best_times(roads: dict[str, Iterate], rounds: int) -> dict[str, float]:

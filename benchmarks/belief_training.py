@@ -27,7 +27,7 @@ def fractional_langevin(
     seconds: float,
     alpha: float,
     step_size: float,
-    decay: float = 0.0,
+    decay: float = 1.0,
 ) -> dict:
     """SG-FLA, or SGLD at α = 2; the step size falls linearly to (1 - decay) of its first."""
     model = levymc.models.sbn(images.shape[1], NUM_HIDDEN, sweeps=SWEEPS)
@@ -57,8 +57,9 @@ def fractional_langevin(
     )
 
 
+# First steps: a constant step of the same size ends seven nats lower at α = 2.
 METHODS: dict[str, Callable[..., dict]] = {
-    "SG-FLA, α = 1.6": partial(fractional_langevin, alpha=1.6, step_size=4.47e-5),
+    "SG-FLA, α = 1.6": partial(fractional_langevin, alpha=1.6, step_size=2e-5),
     "SGLD": partial(fractional_langevin, alpha=2.0, step_size=4.47e-5),
     "SGHMC (BlackJAX)": sghmc.train,
     "reweighted wake-sleep": wake_sleep.train,

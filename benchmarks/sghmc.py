@@ -33,12 +33,11 @@ def train(
     key: Any,
     *,
     seconds: float,
-    step_size: float = 2e-3,
-    num_integration_steps: int = 10,
-    friction: float = 10.0,
-    decay: float = 1.0,
+    step_size: float = 6e-3,
+    num_integration_steps: int = 4,
+    friction: float = 30.0,
 ) -> dict:
-    """The position after so many seconds, over which the step size falls to (1 - decay) of it."""
+    """The position after so many seconds, over which the step size falls to zero."""
     model = levymc.models.sbn(images.shape[1], NUM_HIDDEN, sweeps=SWEEPS)
     sampler = blackjax.sghmc(
         gradient_with_latents(model, len(images)), num_integration_steps, friction
@@ -60,7 +59,7 @@ def train(
     begin = model.init(key_start, visible_bias=jax.scipy.special.logit(rates), dtype=jnp.float32)
     return run_for(
         seconds,
-        lambda position, key, done: chunk(position, key, step_size * (1 - decay * done), data),
+        lambda position, key, done: chunk(position, key, step_size * (1 - done), data),
         begin,
         key_run,
     )
