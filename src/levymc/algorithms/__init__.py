@@ -1,5 +1,6 @@
 """Samplers, in BlackJAX's shape: init(position) -> State, step(key, state) -> (State, Info)."""
 
+from ._augmented import AugmentedState as AugmentedState
 from ._augmented import augmented as augmented
 from ._base import Info as Info
 from ._base import SamplingAlgorithm as SamplingAlgorithm

@@ -7,7 +7,7 @@ with ζ(x) = log(1 + eˣ).  Nothing is augmented: the sum over a unit's two valu
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,12 @@ Sweeper = Callable[..., Sweeps]
 
 def sweeper(backend: str | None, num_threads: int) -> Sweeper:
     """The function that makes sweeps: in C++ where it can, for float32 on a CPU."""
-    road = native.backend(backend)
-    if road != "native" or jax.default_backend() != "cpu":
-        return sweeps_in_jax
+    is_native = native.backend(backend) == "native" and jax.default_backend() == "cpu"
+    return _native(num_threads) if is_native else sweeps_in_jax
 
+
+@lru_cache  # one function for all models, so that programs compiled with it are found again
+def _native(num_threads: int) -> Sweeper:
     def choose(weights: Array, *arguments: Array, num_sweeps: int) -> Sweeps:
         if weights.dtype != jnp.float32:
             return sweeps_in_jax(weights, *arguments, num_sweeps=num_sweeps)

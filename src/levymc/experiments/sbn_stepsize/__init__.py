@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._experiment import Cell, CellResult, Experiment, Tables
 from ._annealing import anneal
-from ._checks import checks, verdict
+from ._checks import checks
 from ._data import check_there
 from ._tables import summarise
 from ._train import train
+from ._verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,9 +37,10 @@ class StepSizes:
 
     source: "mnist", or "made" for pictures that are made.
     num_train, num_test: images to learn from, and those whose likelihood is estimated.
-    main_steps: of these each of `main_alphas` has `num_seeds` runs; of the other steps one.
-    num_iterations: of `main_alphas`; `other_alphas` have `short_iterations`.
-    decay: (η, τ, b) of the schedule η (1 + n/τ)^-b.
+    main_steps: of these each of `main_alphas` has `num_seeds` runs of `num_iterations`; other
+        steps and `other_alphas` have one run of `short_iterations`.
+    best: (η, τ, b) of the schedule η (1 + n/τ)^-b, with a warm start.
+    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
     """
 
     source: str
@@ -58,8 +60,11 @@ class StepSizes:
     sweeps: int = 5
     other_sweeps: tuple[int, ...] = (1, 20)
     sweep_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
-    decay: tuple[float, float, float] = (1e-4, 300.0, 0.75)
-    decay_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    best: tuple[float, float, float] = (1e-4, 300.0, 1.0)
+    best_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    polya_alphas: tuple[float, ...] = (2.0,)
+    polya_iterations: int = 500
+    polya_sweeps: int = 20
     temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
     num_annealed: int = 200
     small_hidden: int = 10
@@ -73,7 +78,14 @@ def needs(config: StepSizes) -> None:
 
 def cells(config: StepSizes) -> list[Cell]:
     """Those that the figure needs most come first."""
-    return [*_main(config), *_decays(config), _annealing(), *_ablations(config), *_others(config)]
+    return [
+        *_main(config),
+        *_schedules(config),
+        Cell("annealing", {"kind": "annealing"}),
+        *_ablations(config),
+        *_others(config),
+        *_polya(config),
+    ]
 
 
 def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **more: Any) -> Cell:
@@ -85,30 +97,26 @@ def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **mo
 
 
 def _main(config: StepSizes) -> list[Cell]:
-    first = [
+    return [
         _cell("sgfla", alpha, step, config.num_iterations, seed)
         for seed in range(config.num_seeds)
         for step in config.main_steps
         for alpha in config.main_alphas
     ]
-    rest = [
-        _cell("sgfla", alpha, step, config.num_iterations)
-        for step in config.steps
-        if step not in config.main_steps
-        for alpha in config.main_alphas
-    ]
-    return first + rest
 
 
-def _decays(config: StepSizes) -> list[Cell]:
+def _schedules(config: StepSizes) -> list[Cell]:
     return [
-        _cell("decay", alpha, config.decay[0], config.num_iterations)
-        for alpha in config.decay_alphas
+        _cell("best", alpha, config.best[0], config.num_iterations) for alpha in config.best_alphas
     ]
 
 
-def _annealing() -> Cell:
-    return Cell("annealing", {"kind": "annealing"})
+def _polya(config: StepSizes) -> list[Cell]:
+    return [
+        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
+        for alpha in config.polya_alphas
+        for step in config.sweep_steps
+    ]
 
 
 def _ablations(config: StepSizes) -> list[Cell]:
@@ -130,8 +138,9 @@ def _ablations(config: StepSizes) -> list[Cell]:
 def _others(config: StepSizes) -> list[Cell]:
     return [
         _cell("sgfla", alpha, step, config.short_iterations)
-        for alpha in config.other_alphas
+        for alpha in (*config.main_alphas, *config.other_alphas)
         for step in config.steps
+        if alpha in config.other_alphas or step not in config.main_steps
     ]
 
 
@@ -175,8 +184,9 @@ EXPERIMENT = Experiment(
             ablation_steps=(2.828e-4,),
             other_sweeps=(1,),
             sweep_steps=(2.828e-4,),
-            decay_alphas=(1.6,),
-            temperatures=(10, 40),
+            best_alphas=(1.6,),
+            polya_alphas=(),
+            temperatures=(10, 20),
             num_annealed=20,
             small_hidden=4,
             batch_size=20,
@@ -209,4 +219,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    shows_parts=True,
 )

@@ -20,7 +20,7 @@ def anneal(config: Any, key: Any) -> CellResult:
     Then a network so small that the likelihood can be added up.
     """
     key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
-    model = network(config)
+    model = network(config.num_hidden, config.sweeps)
     position = _trained(config, model, key_chain)
     images, hidden = model.simulate(key_simulate, position, config.num_annealed)
     tests = _data.of(config).test[: config.num_annealed]
@@ -39,8 +39,7 @@ def anneal(config: Any, key: Any) -> CellResult:
 
 def _trained(config: Any, model: Any, key: Any) -> Any:
     settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
-    run = chain(config, settings, model, key)
-    return jax.tree.map(lambda leaf: leaf[0, -1], run.positions)
+    return chain(config, settings, model, key).positions[-1]
 
 
 def _mean(
@@ -54,7 +53,7 @@ def _mean(
 
 def _small(config: Any, key: Any) -> dict[str, float]:
     key_chain, key_test = jax.random.split(key)
-    model = network(config, hidden=config.small_hidden)
+    model = network(config.small_hidden, config.sweeps)
     position = _trained(config, model, key_chain)
     tests = _data.of(config).test[: config.num_annealed]
     estimate = likelihood(

@@ -1,19 +1,17 @@
-"""What the experiment `sbn_stepsize` checks, and says of those runs that there are."""
+"""What the experiment `sbn_stepsize` checks, of those runs that there are."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .._check import Check, Verdict
+from .._check import Check
 from .._experiment import Tables
 from .._table import Table
-from ._tables import NAMES
 
 ENUMERATION = 0.3  # nats, between annealing and the exact sum
 BRACKET = 1.0  # nats, between the bounds from below and above
 CLOSE = 10.0  # nats, to the published points
-ALIKE = 5.0  # nats, between SG-FLA and SGLD with its gradient step
+FALL = "fall from the smallest to the largest step"
 UNKNOWN = (
     "The paper does not tell the start, the binarisation, how hidden units are drawn or how many "
     "temperatures were used; with few temperatures and the weight last, its code is biased upwards."
@@ -55,27 +53,23 @@ def _of_annealing(config: Any, tables: Tables) -> list[Check]:
     ]
 
 
-def fall(grid: Table, alpha: float, column: str = "loglikelihood") -> float | None:
-    """How much lower the likelihood is at the largest step than at the smallest."""
-    part = grid.where(alpha=alpha)
-    if len(part) < 2 or np.ptp(part["iterations"]) > 0:
-        return None
+def _fall(part: Table, column: str) -> float:
+    """How much lower it is at the largest step than at the smallest."""
     return float(part[column][np.argmin(part["step"])] - part[column][np.argmax(part["step"])])
 
 
 def _of_robustness(config: Any, tables: Tables) -> list[Check]:
-    grid, found = tables["grid"], []
+    found = []
     for alpha in config.main_alphas:
-        measured, printed = fall(grid, alpha), fall(grid, alpha, "published")
-        if measured is None or printed is None:
+        part = tables["grid"].where(alpha=alpha, iterations=config.num_iterations)
+        if not {min(config.steps), max(config.steps)} <= set(part["step"].tolist()):
             continue
-        part = grid.where(alpha=alpha)
         distance = float(np.mean(np.abs(part["loglikelihood"] - part["published"])))
         found += [
             Check.near(
-                f"fall from the smallest to the largest step, α = {alpha:g}",
-                measured,
-                printed,
+                f"{FALL}, α = {alpha:g}",
+                _fall(part, "loglikelihood"),
+                _fall(part, "published"),
                 CLOSE,
                 source="paper",
                 reason="nats",
@@ -91,55 +85,3 @@ def _of_robustness(config: Any, tables: Tables) -> list[Check]:
             ),
         ]
     return found
-
-
-def verdict(config: Any, tables: Tables, checks: Sequence[Check]) -> Verdict:
-    made = "On made pictures. " if config.source == "made" else ""
-    words = made + " ".join([*_of_grid(config, tables), *_of_parts(config, tables)])
-    if config.source == "made" or not _is_complete(config, tables):
-        return Verdict("measured here", words)
-    falls = [check for check in checks if check.name.startswith("fall")]
-    is_robust = bool(falls) and all(check.holds for check in falls)
-    return Verdict("reproduced" if is_robust else "not reproduced", words)
-
-
-def _is_complete(config: Any, tables: Tables) -> bool:
-    return "grid" in tables and all(
-        fall(tables["grid"], alpha) is not None for alpha in config.main_alphas
-    )
-
-
-def _of_grid(config: Any, tables: Tables) -> list[str]:
-    if "grid" not in tables:
-        return ["No run is there yet."]
-    grid, words = tables["grid"], []
-    for alpha in config.main_alphas:
-        part = grid.where(alpha=alpha)
-        if len(part) < 2:
-            continue
-        small, large = np.argmin(part["step"]), np.argmax(part["step"])
-        words.append(
-            f"At α = {alpha:g} the log-likelihood goes from {part['loglikelihood'][small]:.1f} at "
-            f"η = {part['step'][small]:.2g} to {part['loglikelihood'][large]:.1f} at "
-            f"{part['step'][large]:.2g} (published: {part['published'][small]:.1f} and "
-            f"{part['published'][large]:.1f})."
-        )
-    return words
-
-
-def _of_parts(config: Any, tables: Tables) -> list[str]:
-    if "runs" not in tables:
-        return []
-    runs, alpha = tables["runs"], config.ablated_alpha
-    step = max(config.ablation_steps)
-    at = runs.where(step=step, sweeps=config.sweeps, iterations=config.num_iterations)
-    parts = [
-        f"{name} {_mean(at.where(sampler=name, alpha=alpha)):.1f}"
-        for name in (NAMES["sgfla"], NAMES["normal"], NAMES["sgd"], NAMES["sgld"])
-        if len(at.where(sampler=name, alpha=alpha))
-    ]
-    return [f"The parts of its step at α = {alpha:g}, η = {step:.2g}: {'; '.join(parts)}."]
-
-
-def _mean(table: Table) -> float:
-    return float(table["loglikelihood"].mean())

@@ -27,42 +27,49 @@ PARTS = (("normal", BLUE, "v"), ("sgd", GREY, "s"), ("sgld", ORANGE, "^"))
 
 
 def draw_steps(config: Any, tables: Tables) -> Figure:
-    figure = new_figure(11.5, 5.6)
+    figure = new_figure(11.5, 6.4)
     grid, parts = figure.subplots(1, 2, sharey=True)
     if "grid" in tables:
         _draw_grid(config, tables["grid"], grid)
         _draw_parts(config, tables, parts)
     grid.set(title="SG-FLA, constant steps", ylabel="log-likelihood of a test image, nats")
-    note(grid, "thin, hollow: published")
+    if config.source == "mnist":  # published numbers say nothing of other pictures
+        note(grid, "thin, hollow: published")
     parts.set_title("Which part of the step")
     for axes in (grid, parts):
         _set_steps(axes)
-        axes.legend(loc="lower left", fontsize=8.5)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=9)
     return figure
 
 
 def _draw_grid(config: Any, grid: Table, axes: Axes) -> None:
-    longest = grid["iterations"].max()
     for alpha in sorted(set(grid["alpha"].tolist()), reverse=True):
-        part = _sorted(grid.where(alpha=alpha))
-        colour, short = alpha_colour(alpha), part["iterations"] < longest
-        axes.plot(
-            part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4, mfc="none",
-            alpha=0.6,
-        )  # fmt: skip
-        label = f"α = {alpha:g}"
-        if short.any():
-            label += f" ({part['iterations'].min():,} iterations)"
-        axes.errorbar(
-            part["step"], part["loglikelihood"], yerr=part["half_range"], color=colour,
-            marker="o", ms=5.5, ls="--" if short.any() else "-", label=label, capsize=2,
-        )  # fmt: skip
+        part, colour = _sorted(grid.where(alpha=alpha)), alpha_colour(alpha)
+        if config.source == "mnist":
+            axes.plot(
+                part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4,
+                mfc="none", alpha=0.6,
+            )  # fmt: skip
+        whole = part.where(iterations=config.num_iterations)
+        short = part.where(iterations=config.short_iterations)
+        if len(whole):
+            axes.errorbar(
+                whole["step"], whole["loglikelihood"], yerr=whole["half_range"], color=colour,
+                marker="o", ms=6, capsize=2, label=f"α = {alpha:g}",
+            )  # fmt: skip
+        if len(short):
+            label = f"α = {alpha:g}, {config.short_iterations:,} iterations"
+            line = "" if len(whole) else "--"
+            axes.plot(
+                short["step"], short["loglikelihood"], color=colour, marker="D", ms=4, ls=line,
+                lw=1.2, label=label,
+            )  # fmt: skip
 
 
 def _draw_parts(config: Any, tables: Tables, axes: Axes) -> None:
     alpha, grid = config.ablated_alpha, tables["grid"]
     for value, colour in ((2.0, alpha_colour(2.0)), (alpha, alpha_colour(alpha))):
-        part = _sorted(grid.where(alpha=value))
+        part = _sorted(grid.where(alpha=value, iterations=config.num_iterations))
         name = "SGLD" if value == 2.0 else f"SG-FLA, α = {value:g}"
         axes.plot(part["step"], part["loglikelihood"], color=colour, lw=2.4, label=name)
     runs = tables["runs"].where(iterations=config.num_iterations)
@@ -95,7 +102,7 @@ def _set_steps(axes: Axes) -> None:
     axes.set(xlabel="step size η", xscale="log")
     axes.xaxis.set_major_locator(FixedLocator(TICKS))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 1e5:.3g}e-5"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * 1e5:.2g}·10⁻⁵"))
 
 
 def draw_annealing(config: Any, tables: Tables) -> Figure:
@@ -120,5 +127,6 @@ def draw_annealing(config: Any, tables: Tables) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(config.temperatures))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.legend(loc="best")
+        if axes.has_data():
+            axes.legend(loc="best")
     return figure

@@ -17,8 +17,9 @@ COLUMNS = 10
 
 
 def draw_model(config: Any, tables: Tables) -> Figure:
-    figure = new_figure(11, 4.6)
-    weights, pairs, fantasies = figure.subplots(1, 3)
+    figure = new_figure(11, 3.4)
+    places = figure.subplot_mosaic("WI;WD")
+    weights, pairs, fantasies = (places[letter] for letter in "WID")
     if "pictures" in tables:
         table = tables["pictures"]
         _show(weights, _greys(table, "weights"), "RdBu_r")
@@ -27,10 +28,11 @@ def draw_model(config: Any, tables: Tables) -> Figure:
         _show(fantasies, _greys(table, "fantasies"), "gray_r")
     weights.set_title("Weights")
     note(weights, "blue: off; red: on")
-    pairs.set_title("Test images, and below their means")
+    pairs.set_title("Test images, and below what the network makes of them")
     fantasies.set_title("Drawn from the model")
     for axes in (weights, pairs, fantasies):
         axes.set_axis_off()
+        axes.set_anchor("N")
     return figure
 
 

@@ -12,11 +12,12 @@ from .._table import Table
 
 NAMES = {
     "sgfla": "SG-FLA",
-    "decay": "SG-FLA, decreasing steps",
     "sgld": "SGLD, step c_α η",
     "normal": "Gaussian noise of the same scale",
     "sgd": "SGD, step c_α η",
     "warm": "SG-FLA, warm start",
+    "best": "SG-FLA, warm start, decreasing steps",
+    "polya": "SG-FLA, Pólya–Gamma sweeps",
 }
 FIGURE = "fig6_sbn_loglik_vs_eta"
 PICTURES = ("weights", "originals", "reconstructions", "fantasies")
@@ -40,12 +41,12 @@ def summarise(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResu
         )
     if "annealing" in results:
         tables |= _annealing(config, results["annealing"])
-    shown = [cell for cell in done if cell["kind"] == "decay"]
+    shown = [cell for cell in done if cell["kind"] == "best"]
     if shown:
         cell = min(shown, key=lambda cell: cell["alpha"])
         tables["pictures"] = Table.stack(
             "Greys, from top left to bottom right, of 8 bits each in base 64, of the network that "
-            f"was trained with decreasing steps at α = {cell['alpha']:g}.",
+            f"was trained with decreasing steps and a warm start at α = {cell['alpha']:g}.",
             _pictures(results[cell.id]),
         )
     return tables

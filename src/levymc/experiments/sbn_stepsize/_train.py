@@ -1,8 +1,9 @@
 """The chains of the experiment `sbn_stepsize`."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 
 import levymc
 from levymc import integrators, models
+from levymc.algorithms import AugmentedState
 from levymc.riesz import leading_coefficient
 
 from .._experiment import Cell, CellResult
@@ -21,109 +23,141 @@ COLD = 1e-12  # a temperature at which there is no noise to speak of
 MOST_TRACED = 100  # images whose likelihood is followed through a run
 
 
-def network(config: Any, sweeps: int | None = None, hidden: int | None = None) -> Any:
-    return models.sbn(PIXELS, hidden or config.num_hidden, sweeps=sweeps or config.sweeps)
+@lru_cache(maxsize=8)  # so that programs that were compiled for a model are found again
+def network(hidden: int, sweeps: int, method: str = "collapsed") -> models.BeliefNetwork:
+    return models.sbn(PIXELS, hidden, sweeps=sweeps, method=method)
 
 
-def sampler(
-    kind: str, gradient: Callable, step: Any, alpha: float
-) -> levymc.algorithms.SamplingAlgorithm:
-    """SG-FLA, or what is left of it.
+class Settings(NamedTuple):
+    """Numbers of a run that its program takes as they come.
+
+    step, time_scale, power: of the schedule η (1 + n/τ)^-b; constant for b = 0.
+    temperature: of the noise, where α = 2.
+    """
+
+    step: Any
+    time_scale: Any
+    power: Any
+    temperature: Any
+
+
+def settings(config: Any, cell: Mapping[str, Any]) -> Settings:
+    """Those of a kind.
 
     sgld: SGLD with the step c_α η.  normal: SG-FLA's drift with Gaussian noise of scale η^{1/α}.
     sgd: its drift alone.
     """
+    kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
+    if kind == "best":
+        first, time_scale, power = config.best
+        return Settings(first, time_scale, power, 1.0)
     if kind not in ("sgld", "normal", "sgd"):
-        return levymc.sgfla(gradient, step, alpha, integrator=integrators.euler())
+        return Settings(step, 1.0, 0.0, 1.0)
     drift = float(leading_coefficient(alpha - 2)) * step
     temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": COLD}[kind]
-    # SGLD with the step η T and the gradient g/T moves by η g, with noise √(2 η T).
-    warmed = lambda x, batch: jax.tree.map(lambda g: g / temperature, gradient(x, batch))  # noqa: E731
-    return levymc.sgld(warmed, drift * temperature)
+    return Settings(drift, 1.0, 0.0, temperature)
 
 
-def schedule(config: Any, kind: str, step: float) -> Any:
-    if kind != "decay":
-        return step
-    first, time_scale, power = config.decay
-    return lambda n: first * (1 + n / time_scale) ** -power
+@lru_cache(maxsize=8)
+def program(model: models.BeliefNetwork, alpha: float, batch_size: int) -> Callable[..., Any]:
+    """The compiled function of (settings, state, key, end, data) that makes steps up to `end`."""
+
+    def advance(how: Settings, state: Any, key: Any, end: Any, data: Any) -> Any:
+        gradient, temperature = model.grad_estimator(len(data["images"])), how.temperature
+        # SGLD with the step η T and the gradient g/T moves by η g, with noise √(2 η T).
+        warmed = lambda x, batch: jax.tree.map(lambda g: g / temperature, gradient(x, batch))  # noqa: E731
+        algorithm = levymc.augmented(
+            levymc.sgfla(
+                warmed if alpha == 2 else gradient,
+                lambda n: temperature * how.step * (1 + n / how.time_scale) ** -how.power,
+                alpha,
+                integrator=integrators.euler(),
+            ),
+            model.latents,
+        )
+        batches = levymc.batches(data, batch_size)
+
+        def step(so_far: Any) -> Any:
+            state, divergences = so_far
+            key_batch, key_step = jax.random.split(jax.random.fold_in(key, state.inner.step))
+            state, info = algorithm.step(key_step, state, batches.draw(key_batch))
+            return state, divergences + info.is_divergent
+
+        return jax.lax.while_loop(lambda s: s[0].inner.step < end, step, (state, jnp.int32(0)))
+
+    return jax.jit(advance)
 
 
-def chain(config: Any, cell: Any, model: Any, key: Any) -> Any:
-    """A run from W ~ 0.1 N(0, 1) and biases of zero, as `NUM_MARKS` draws."""
+class Run(NamedTuple):
+    """Positions at the marks, the marks, steps that were not finite, and seconds of one core."""
+
+    positions: list[Any]
+    marks: np.ndarray
+    divergences: int
+    seconds: float
+
+
+def chain(config: Any, cell: Mapping[str, Any], model: models.BeliefNetwork, key: Any) -> Run:
+    """A run from W ~ 0.1 N(0, 1) and biases of zero."""
     images = _data.of(config).train
     key_start, key_run = jax.random.split(key)
-    gradient = model.grad_estimator(len(images))
-    steps = schedule(config, cell["kind"], cell["step"])
-    is_warm = cell["kind"] == "warm"
-    algorithm = levymc.augmented(
-        sampler(cell["kind"], gradient, steps, cell["alpha"]),
-        model.latents,
-        model.memory(len(images)) if is_warm else None,
+    alpha = 2.0 if cell["kind"] in ("sgld", "normal", "sgd") else cell["alpha"]
+    how, advance = settings(config, cell), program(model, alpha, config.batch_size)
+    is_warm = cell["kind"] in ("warm", "best")
+    points = {"images": jnp.asarray(images)}
+    points |= {"index": jnp.arange(len(images))} if is_warm else {}
+    start = levymc.sgfla(model.grad_estimator(1), 1.0, alpha).init(
+        model.init(key_start, dtype=jnp.float32)
     )
-    start = jax.tree.map(lambda leaf: leaf[None], model.init(key_start, dtype=jnp.float32))
-    points = {"images": images} | ({"index": np.arange(len(images))} if is_warm else {})
-    return levymc.sample(
-        algorithm,
-        key_run,
-        start,
-        cell["length"],
-        thin=_thinning(cell["length"]),
-        minibatches=levymc.batches(points, config.batch_size),
-        progress=False,
-    )
-
-
-def _thinning(length: int) -> int:
-    return max(length // NUM_MARKS, 1)
+    state = AugmentedState(start, model.memory(len(images)) if is_warm else None)
+    jax.block_until_ready(advance(how, state, key_run, 0, points))  # compiled before the clock runs
+    count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
+    marks = np.arange(1, count + 1) * cell["length"] // count
+    positions, divergences, begin = [], 0, time.process_time()
+    for mark in marks.tolist():
+        state, count = jax.block_until_ready(advance(how, state, key_run, mark, points))
+        positions.append(state.position)
+        divergences += int(count)
+    return Run(positions, marks, divergences, time.process_time() - begin)
 
 
 def train(config: Any, cell: Cell, key: Any) -> CellResult:
-    model = network(config, cell.parameters.get("sweeps"))
+    given = cell.parameters
+    method = "polya-gamma" if cell["kind"] == "polya" else "collapsed"
+    model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
-    begin = time.process_time()  # one thread: the same on a busy machine
-    run = chain(config, cell, model, key_chain)
-    draws = jax.block_until_ready(jax.tree.map(lambda leaf: leaf[0], run.positions))
-    seconds = time.process_time() - begin
-    last = jax.tree.map(lambda leaf: leaf[-1], draws)
+    run = chain(config, given, model, key_chain)
+    last = run.positions[-1]
     estimate = likelihood(config, model, last, key_test, config.num_temperatures)
+    traced = [
+        likelihood(config, model, position, key_test, config.num_temperatures, MOST_TRACED).mean
+        for position in run.positions
+    ]
     found = {
-        "seconds": seconds,
+        "seconds": run.seconds,
         "loglikelihood": estimate.mean,
         "error": estimate.standard_error,
-        "divergences": int(np.sum(run.info.is_divergent)),
+        "divergences": run.divergences,
         "spread": float(jnp.std(last["weights"])),
         "largest": float(jnp.max(jnp.abs(last["weights"]))),
-        **_trace(config, model, draws, cell["length"], key_test),
+        "marks": run.marks,
+        "trace": np.array(traced),
     }
-    if cell["kind"] == "decay":
-        found |= pictures(config, model, last, key_pictures)
-    return found
+    return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
 
 
-def likelihood(config: Any, model: Any, position: Any, key: Any, count: int, most: int = -1) -> Any:
+def likelihood(
+    config: Any, model: Any, position: Any, key: Any, count: int, most: int | None = None
+) -> Any:
     parts = _data.of(config)
     return models.annealed_loglikelihood(
         model,
         key,
         position,
-        parts.test[:most] if most > 0 else parts.test,
+        parts.test[:most],
         base_rate=models.pixel_rates(parts.train),
         num_temperatures=count,
     )
-
-
-def _trace(config: Any, model: Any, draws: Any, length: int, key: Any) -> dict[str, np.ndarray]:
-    """The likelihood of some test images through the run, by half as many temperatures."""
-    num_draws = draws["weights"].shape[0]
-    spacing = max(config.num_temperatures // 2, 1)
-    values = [
-        likelihood(
-            config, model, jax.tree.map(lambda leaf, n=n: leaf[n], draws), key, spacing, MOST_TRACED
-        ).mean
-        for n in range(num_draws)
-    ]
-    return {"trace": np.array(values), "marks": np.arange(1, num_draws + 1) * _thinning(length)}
 
 
 def pictures(config: Any, model: Any, position: Any, key: Any) -> dict[str, np.ndarray]:
