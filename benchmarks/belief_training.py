@@ -1,4 +1,9 @@
-"""The test likelihood of a belief network of MNIST, after the same time by several methods."""
+"""The test likelihood of a belief network of MNIST, after the same time by several methods.
+
+All let their step or rate fall linearly to zero: as the noise goes, too, a sampler ends as an
+optimiser does, near a mode, and is compared with wake-sleep as such.  A constant step, which leaves
+a draw of about the posterior, ended 6 nats lower (SGLD, 4.47e-5, after 15 s).
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -57,7 +62,6 @@ def fractional_langevin(
     )
 
 
-# First steps: a constant step of the same size ends seven nats lower at α = 2.
 METHODS: dict[str, Callable[..., dict]] = {
     "SG-FLA, α = 1.6": partial(fractional_langevin, alpha=1.6, step_size=2e-5),
     "SGLD": partial(fractional_langevin, alpha=2.0, step_size=4.47e-5),
