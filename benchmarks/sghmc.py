@@ -16,6 +16,8 @@ from timed import run_for
 import levymc
 
 CHUNK = 4
+# Tried: steps of 0.001 to 0.012, 2 to 20 of them a trajectory, friction 1 to 100, after 15 and 30 s
+# of a core, and the best two after 92 s.  Longer trajectories did worse, or diverged.
 
 
 def gradient_with_latents(model: levymc.models.BeliefNetwork, data_size: int):
@@ -33,8 +35,8 @@ def train(
     key: Any,
     *,
     seconds: float,
-    step_size: float = 6e-3,
-    num_integration_steps: int = 4,
+    step_size: float = 4e-3,
+    num_integration_steps: int = 5,
     friction: float = 30.0,
 ) -> dict:
     """The position after so many seconds, over which the step size falls to zero."""
