@@ -8,6 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
+import belief
 import drifts
 import exactness
 import factorization
@@ -28,6 +29,7 @@ SECTIONS = {
     "Drifts: speed": drifts.vectorised,
     "Runs: speed": samplers.sampler_speed,
     "Matrix factorisation": factorization.matrix_factorization,
+    "Belief network": belief.belief_network,
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,
     "Heavy tails": exactness.heavy_tails,
