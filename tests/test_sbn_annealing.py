@@ -3,7 +3,7 @@
 Weights w lie between bounds that enumeration gives, Π_t min_h and max_h of f_t(h)/f_{t-1}(h), so
 that Hoeffding's inequality holds for their mean.  Each of 7 such checks has a false-alarm rate of
 1e-8.  Where logarithms are averaged, the rate is that of six standard errors of a normal mean,
-2e-9: an assumption, for means of 2000 bounded numbers.
+2e-9: an assumption, for means of 20 000 bounded numbers.
 """
 
 import functools
@@ -99,7 +99,7 @@ def test_the_bounds_are_sharp_enough():
 
 
 def test_the_way_back_has_the_inverse_likelihood_as_its_mean(model):
-    """E 1/w = 1/p(v) from exact draws of the units.  Detects a mean that is off by 10 %."""
+    """E 1/w = 1/p(v) from exact draws of the units.  Detects a mean that is off by 15 %."""
     exact, count = small.loglikelihood(POSITION, IMAGE), 200_000
     chosen = np.random.default_rng(3).choice(16, count, p=small.posterior(POSITION, IMAGE))
     found = annealed_loglikelihood(
@@ -114,7 +114,7 @@ def test_the_way_back_has_the_inverse_likelihood_as_its_mean(model):
     inverse = np.exp(exact - np.asarray(found.loglikelihoods, float))
     low, high = (math.exp(exact - end) for end in reversed(extremes()))
     bound = bound_of(low, high, count)
-    assert bound < 0.05
+    assert bound < 0.075
     assert np.std(inverse) > 0.1
     assert abs(np.mean(inverse) - 1) < bound
 
@@ -133,11 +133,11 @@ def simulated(model):
     """Images of a network with larger weights, their units, and both estimates by T."""
     position, _ = small.make(VISIBLE, HIDDEN, seed=5, scale=1.0)
     position = jax.tree.map(jnp.asarray, small.in_dtype(position, "float32"))
-    images, hidden = model.simulate(jax.random.key(0), position, 2000)
+    images, hidden = model.simulate(jax.random.key(0), position, 20_000)
     exact = np.asarray(model.exact_loglikelihood(position, images), float)
     rates = levymc.models.pixel_rates(images)
     errors = {}
-    for count in (4, 40):
+    for count in (4, 20):
         for start in (None, hidden):
             found = annealed_loglikelihood(
                 model, jax.random.key(1), position, images, base_rate=rates,
@@ -148,7 +148,7 @@ def simulated(model):
     return errors
 
 
-@pytest.mark.parametrize("count", [4, 40])
+@pytest.mark.parametrize("count", [4, 20])
 def test_the_truth_lies_between_both_ways(simulated, count):
     """By six standard errors on either side."""
     for which, sign in (("forward", -1), ("reverse", 1)):
@@ -159,9 +159,9 @@ def test_the_truth_lies_between_both_ways(simulated, count):
 def test_more_temperatures_bring_both_ways_together(simulated):
     gaps = {
         count: np.mean(simulated["reverse", count] - simulated["forward", count])
-        for count in (4, 40)
+        for count in (4, 20)
     }
-    assert 0 < gaps[40] < gaps[4] / 3
+    assert 0 < gaps[20] < gaps[4] / 2
 
 
 def test_a_network_of_ten_units_on_made_pictures():

@@ -55,18 +55,21 @@ def _of_annealing(config: Any, tables: Tables) -> list[Check]:
     ]
 
 
-def fall(grid: Table, alpha: float, column: str = "loglikelihood") -> float | None:
-    """How much lower the likelihood is at the largest step than at the smallest."""
-    part = grid.where(alpha=alpha)
-    if len(part) < 2 or np.ptp(part["iterations"]) > 0:
+def fall(config: Any, grid: Table, alpha: float, column: str = "loglikelihood") -> float | None:
+    """How much lower the likelihood is at the largest step than at the smallest.
+
+    None as long as one of them is missing, or was run for longer than the other.
+    """
+    ends = [grid.where(alpha=alpha, step=pick(config.steps)) for pick in (min, max)]
+    if not all(map(len, ends)) or ends[0]["iterations"][0] != ends[1]["iterations"][0]:
         return None
-    return float(part[column][np.argmin(part["step"])] - part[column][np.argmax(part["step"])])
+    return float(ends[0][column][0] - ends[1][column][0])
 
 
 def _of_robustness(config: Any, tables: Tables) -> list[Check]:
     grid, found = tables["grid"], []
     for alpha in config.main_alphas:
-        measured, printed = fall(grid, alpha), fall(grid, alpha, "published")
+        measured, printed = (fall(config, grid, alpha, c) for c in ("loglikelihood", "published"))
         if measured is None or printed is None:
             continue
         part = grid.where(alpha=alpha)
@@ -94,8 +97,8 @@ def _of_robustness(config: Any, tables: Tables) -> list[Check]:
 
 
 def verdict(config: Any, tables: Tables, checks: Sequence[Check]) -> Verdict:
-    made = "On made pictures. " if config.source == "made" else ""
-    words = made + " ".join([*_of_grid(config, tables), *_of_parts(config, tables)])
+    made = ["On made pictures."] if config.source == "made" else []
+    words = " ".join([*made, *_of_grid(config, tables), *_of_parts(config, tables)])
     if config.source == "made" or not _is_complete(config, tables):
         return Verdict("measured here", words)
     falls = [check for check in checks if check.name.startswith("fall")]
@@ -105,7 +108,7 @@ def verdict(config: Any, tables: Tables, checks: Sequence[Check]) -> Verdict:
 
 def _is_complete(config: Any, tables: Tables) -> bool:
     return "grid" in tables and all(
-        fall(tables["grid"], alpha) is not None for alpha in config.main_alphas
+        fall(config, tables["grid"], alpha) is not None for alpha in config.main_alphas
     )
 
 
@@ -138,6 +141,8 @@ def _of_parts(config: Any, tables: Tables) -> list[str]:
         for name in (NAMES["sgfla"], NAMES["normal"], NAMES["sgd"], NAMES["sgld"])
         if len(at.where(sampler=name, alpha=alpha))
     ]
+    if not parts:
+        return []
     return [f"The parts of its step at α = {alpha:g}, η = {step:.2g}: {'; '.join(parts)}."]
 
 

@@ -37,7 +37,7 @@ def summarise(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResu
         )
         tables |= _grid(config, tables["runs"])
         tables["traces"] = Table.stack(
-            "Likelihoods through the runs, of fewer images and by fewer temperatures.",
+            "Likelihoods through the runs, of fewer images.",
             (_trace(config, cell, results[cell.id]) for cell in runs),
         )
     if "annealing" in results:
