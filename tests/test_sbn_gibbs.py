@@ -41,8 +41,14 @@ def kernel(*arrays, **how):
 
 @functools.cache
 def network(size):
-    """W and c; a large weight of each sign of unit j is at pixels j and j + 5, where c = -W/2."""
+    """W and c; a large weight of each sign of unit j is at pixels j and j + 5, where c = -W/2.
+
+    "dense": 133 pixels, all of whose weights are just within REACH, for the range of products.
+    """
     rng = np.random.default_rng(4)
+    if size == "dense":
+        signs = np.stack([np.ones(133), -np.ones(133), *rng.choice([-1, 1], (3, 133))], axis=1)
+        return (9.9 * signs).astype(np.float32), rng.normal(0, 20, 133).astype(np.float32)
     weights = 0.5 * rng.standard_normal((VISIBLE, HIDDEN))
     bias = rng.standard_normal(VISIBLE)
     units = np.arange(HIDDEN)
@@ -149,7 +155,7 @@ def uniforms(num_images, num_units, sweep):
 
 
 @needs_native
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES, "dense"])
 def test_each_unit_of_the_kernel_has_its_exact_odds(size):
     """Every draw of a sweep, predicted in double precision from the words that it is made of.
 
