@@ -44,11 +44,16 @@ def network(size):
     """W and c; a large weight of each sign of unit j is at pixels j and j + 5, where c = -W/2.
 
     "dense": 133 pixels, all of whose weights are just within REACH, for the range of products.
+    "return": 13 units that within a sweep bring a back from ±100, where exp(-|a|) was cut off.
     """
     rng = np.random.default_rng(4)
     if size == "dense":
         signs = np.stack([np.ones(133), -np.ones(133), *rng.choice([-1, 1], (3, 133))], axis=1)
         return (9.9 * signs).astype(np.float32), rng.normal(0, 20, 133).astype(np.float32)
+    if size == "return":
+        signs = np.where(np.arange(VISIBLE) % 2, 1, -1)
+        weights = 9.9 * signs[:, None] * np.ones(13) + rng.normal(0, 0.03, (VISIBLE, 13))
+        return weights.astype(np.float32), (-100.0 * signs).astype(np.float32)
     weights = 0.5 * rng.standard_normal((VISIBLE, HIDDEN))
     bias = rng.standard_normal(VISIBLE)
     units = np.arange(HIDDEN)
@@ -155,7 +160,7 @@ def uniforms(num_images, num_units, sweep):
 
 
 @needs_native
-@pytest.mark.parametrize("size", [*SIZES, "dense"])
+@pytest.mark.parametrize("size", [*SIZES, "dense", "return"])
 def test_each_unit_of_the_kernel_has_its_exact_odds(size):
     """Every draw of a sweep, predicted in double precision from the words that it is made of.
 
@@ -164,14 +169,16 @@ def test_each_unit_of_the_kernel_has_its_exact_odds(size):
     left out, with those after them.  Detects: odds that are off by 0.002 in one unit.
     """
     weights, bias = (array.astype(float) for array in network(size))
-    count, rng = 2003, np.random.default_rng(5)
-    start = rng.integers(0, 2, (count, HIDDEN)).astype(np.uint8)
-    uniform, hidden = uniforms(count, HIDDEN, 0), start.copy()
-    drive, is_sure = np.zeros((count, HIDDEN), np.float32), np.ones((count, HIDDEN), bool)
-    for j in range(HIDDEN):
-        rest = np.where(np.arange(HIDDEN) == j, 0, hidden) @ weights.T + bias
+    count, units, rng = 2003, weights.shape[1], np.random.default_rng(5)
+    start = rng.integers(0, 2, (count, units)).astype(np.uint8)
+    if size == "return":  # from all off, to nearly all on
+        start[:] = 0
+    uniform, hidden = uniforms(count, units, 0), start.copy()
+    drive, is_sure = np.zeros((count, units), np.float32), np.ones((count, units), bool)
+    for j in range(units):
+        rest = np.where(np.arange(units) == j, 0, hidden) @ weights.T + bias
         change = np.sum(small.softplus(rest + weights[:, j]) - small.softplus(rest), axis=1)
-        drive[:, j] = change + rng.standard_normal(count)
+        drive[:, j] = change + rng.standard_normal(count) + (2 if size == "return" else 0)
         chance = 1 / (1 + np.exp(change - drive[:, j].astype(float)))
         hidden[:, j] = uniform[:, j] < chance
         is_sure[:, j:] &= (np.abs(uniform[:, j] - chance) > 2e-5 + 1e-7 * np.abs(drive[:, j]))[
