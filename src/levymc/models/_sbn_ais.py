@@ -21,10 +21,12 @@ class Annealed(NamedTuple):
 
     loglikelihoods: of each image, the log-mean-exp over the particles.
     log_weights: of each particle and image.
+    is_reverse: whether the path was walked back, so that the mean is of 1/w.
     """
 
     loglikelihoods: Float[Array, " image"]
     log_weights: Float[Array, "particle image"]
+    is_reverse: bool = False
 
     @property
     def mean(self) -> float:
@@ -39,8 +41,11 @@ class Annealed(NamedTuple):
 
     @property
     def particle_errors(self) -> np.ndarray | None:
-        """Standard errors of `loglikelihoods` by the spread of the particles; None for one."""
-        logs = np.asarray(self.log_weights, float)
+        """Standard errors of `loglikelihoods` by the spread of the particles; None for one.
+
+        Those of a way back share their start, and so tell of the rest of the path alone.
+        """
+        logs = (-1 if self.is_reverse else 1) * np.asarray(self.log_weights, float)
         if len(logs) == 1:
             return None
         weights = np.exp(logs - logs.max(axis=0))
@@ -135,7 +140,7 @@ def annealed_loglikelihood(
     logs = walked.reshape(particles, -1)
     together = jax.nn.logsumexp(logs, axis=0) - jnp.asarray(np.log(particles), base.dtype)
     first = bernoulli_logpmf(base, jnp.asarray(images))
-    return Annealed(first + sign * together, first + sign * logs)
+    return Annealed(first + sign * together, first + sign * logs, is_reverse=sign < 0)
 
 
 def _base_logits(base_rate: Any, position: Position) -> Array:

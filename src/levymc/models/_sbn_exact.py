@@ -1,5 +1,7 @@
 r"""The likelihood of a small belief network, by adding up all states of its hidden units."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ MOST_UNITS = 20
 CHUNK = 1 << 10  # states whose activations are held at once
 
 
-def exact_loglikelihood(position: dict[str, Array], images: Array) -> Array:
+def exact_loglikelihood(position: dict[str, Array], images: Any) -> Array:
     r"""log p(v) = log Σ_h p(h) p(v | h), of each image."""
     num_hidden = position["weights"].shape[1]
     if num_hidden > MOST_UNITS:

@@ -38,7 +38,7 @@ def draw_steps(config: Any, tables: Tables) -> Figure:
     parts.set_title("Which part of the step")
     for axes in (grid, parts):
         _set_steps(axes)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=9)
+        _add_legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=9)
     return figure
 
 
@@ -127,6 +127,11 @@ def draw_annealing(config: Any, tables: Tables) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(config.temperatures))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        if axes.has_data():
-            axes.legend(loc="best")
+        _add_legend(axes, loc="best")
     return figure
+
+
+def _add_legend(axes: Axes, **how: Any) -> None:
+    """None where nothing is drawn yet, of which Matplotlib would warn."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**how)

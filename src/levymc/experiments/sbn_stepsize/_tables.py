@@ -39,7 +39,7 @@ def summarise(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResu
     traced = [cell for cell in runs if cell["length"] == config.num_iterations]
     if traced:
         tables["traces"] = Table.stack(
-            "Likelihoods through the runs, of fewer images and by fewer temperatures.",
+            "Likelihoods through the long runs, of fewer images.",
             (_trace(config, cell, results[cell.id]) for cell in traced),
         )
     if "annealing" in results:
