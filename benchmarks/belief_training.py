@@ -15,7 +15,7 @@ import numpy as np
 import sghmc
 import wake_sleep
 from bars import Bar
-from belief_peers import BATCH_SIZE, NUM_HIDDEN, SWEEPS
+from belief_peers import BATCH_SIZE, NUM_HIDDEN
 from factorization import one_core
 from timed import run_for
 
@@ -26,40 +26,39 @@ TEST_IMAGES, TEMPERATURES = 1000, 1000
 
 
 def fractional_langevin(
-    images: np.ndarray,
-    key: Any,
-    *,
-    seconds: float,
-    alpha: float,
-    step_size: float,
-    decay: float = 1.0,
+    images: np.ndarray, key: Any, *, seconds: float, alpha: float, step_size: float, sweeps: int = 5
 ) -> dict:
-    """SG-FLA, or SGLD at α = 2; the step size falls linearly to (1 - decay) of its first."""
-    model = levymc.models.sbn(images.shape[1], NUM_HIDDEN, sweeps=SWEEPS)
-    data = jnp.asarray(images)
+    """SG-FLA, or SGLD at α = 2.
+
+    The step falls linearly to zero, and the hidden units of an image begin where they ended when it
+    was last seen.
+    """
+    model = levymc.models.sbn(images.shape[1], NUM_HIDDEN, sweeps=sweeps)
+    data = {"images": jnp.asarray(images), "index": jnp.arange(len(images))}
+
+    def algorithm(size: Any) -> levymc.algorithms.SamplingAlgorithm:
+        steps = levymc.sgfla(model.grad_estimator(len(images)), size, alpha)
+        return levymc.augmented(steps, model.latents, model.memory(len(images)))
 
     @jax.jit
-    def chunk(position, key, size, data):
-        minibatches = levymc.batches({"images": data}, BATCH_SIZE)
-        steps = levymc.sgfla(model.grad_estimator(len(images)), size, alpha)
-        algorithm = levymc.augmented(steps, model.latents)
+    def chunk(state, key, size, data):
+        minibatches = levymc.batches(data, BATCH_SIZE)
 
         def step(state, key):
             key_batch, key_step = jax.random.split(key)
-            return algorithm.step(key_step, state, minibatches.draw(key_batch))[0], None
+            return algorithm(size).step(key_step, state, minibatches.draw(key_batch))[0], None
 
-        keys = jax.random.split(key, CHUNK)
-        return jax.lax.scan(step, algorithm.init(position), keys)[0].position
+        return jax.lax.scan(step, state, jax.random.split(key, CHUNK))[0]
 
     rates = levymc.models.pixel_rates(images)
     key_start, key_run = jax.random.split(key)
     begin = model.init(key_start, visible_bias=jax.scipy.special.logit(rates), dtype=jnp.float32)
     return run_for(
         seconds,
-        lambda position, key, done: chunk(position, key, step_size * (1 - decay * done), data),
-        begin,
+        lambda state, key, done: chunk(state, key, step_size * (1 - done), data),
+        algorithm(step_size).init(begin),
         key_run,
-    )
+    ).position
 
 
 METHODS: dict[str, Callable[..., dict]] = {
