@@ -167,8 +167,9 @@ def test_more_temperatures_bring_both_ways_together(simulated):
 def test_a_network_of_ten_units_on_made_pictures():
     """A unit for each digit: with 1000 temperatures within 0.3 of enumeration on average.
 
-    No bound is known for these weights.  Over keys, the mean's deviation was found to be below
-    0.03, a tenth of what is allowed.
+    No bound is known for these weights.  Over ten keys the mean over the 300 images was off by
+    -0.10 with a standard deviation of 0.033: 0.3 is six such away, 1e-9 for a normal mean, which is
+    assumed.  Of 20 images the deviation is 0.15, and one key in twelve missed.
     """
     greys, labels = data.made_images(300, seed=1)
     images = data.binarize(greys, 1)
@@ -186,14 +187,14 @@ def test_a_network_of_ten_units_on_made_pictures():
         ten,
         jax.random.key(0),
         position,
-        images[:20],
+        images,
         base_rate=levymc.models.pixel_rates(images),
         num_temperatures=1000,
     )
-    exact = ten.exact_loglikelihood(position, images[:20])
+    exact = ten.exact_loglikelihood(position, images)
     assert abs(found.mean - float(exact.mean())) < 0.3
-    assert np.abs(np.asarray(found.loglikelihoods - exact)).max() < 5
-    base = -float(jnp.mean(jnp.sum(jax.nn.softplus(jnp.where(images[:20] > 0, -bias, bias)), 1)))
+    assert np.abs(np.asarray(found.loglikelihoods - exact)).max() < 10
+    base = -float(jnp.mean(jnp.sum(jax.nn.softplus(jnp.where(images > 0, -bias, bias)), 1)))
     assert float(exact.mean()) > base + 5  # the units matter
 
 

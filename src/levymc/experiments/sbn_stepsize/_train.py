@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import levymc
 from levymc import integrators, models
-from levymc.algorithms import AugmentedState
+from levymc.algorithms import AugmentedState, augmented, sgfla
 from levymc.riesz import leading_coefficient
+from levymc.run import batches as batches_of
 
 from .._experiment import Cell, CellResult
 from . import _data
@@ -66,8 +66,8 @@ def program(model: models.BeliefNetwork, alpha: float, batch_size: int) -> Calla
         gradient, temperature = model.grad_estimator(len(data["images"])), how.temperature
         # SGLD with the step η T and the gradient g/T moves by η g, with noise √(2 η T).
         warmed = lambda x, batch: jax.tree.map(lambda g: g / temperature, gradient(x, batch))  # noqa: E731
-        algorithm = levymc.augmented(
-            levymc.sgfla(
+        algorithm = augmented(
+            sgfla(
                 warmed if alpha == 2 else gradient,
                 lambda n: temperature * how.step * (1 + n / how.time_scale) ** -how.power,
                 alpha,
@@ -75,7 +75,7 @@ def program(model: models.BeliefNetwork, alpha: float, batch_size: int) -> Calla
             ),
             model.latents,
         )
-        batches = levymc.batches(data, batch_size)
+        batches = batches_of(data, batch_size)
 
         def step(so_far: Any) -> Any:
             state, divergences = so_far
@@ -106,7 +106,7 @@ def chain(config: Any, cell: Mapping[str, Any], model: models.BeliefNetwork, key
     is_warm = cell["kind"] in ("warm", "best")
     points = {"images": jnp.asarray(images)}
     points |= {"index": jnp.arange(len(images))} if is_warm else {}
-    start = levymc.sgfla(model.grad_estimator(1), 1.0, alpha).init(
+    start = sgfla(model.grad_estimator(1), 1.0, alpha).init(
         model.init(key_start, dtype=jnp.float32)
     )
     state = AugmentedState(start, model.memory(len(images)) if is_warm else None)
