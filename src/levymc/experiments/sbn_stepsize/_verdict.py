@@ -59,22 +59,22 @@ def _of_parts(config: Any, runs: Table) -> Iterator[str]:
 
 
 def _of_sweeps(config: Any, runs: Table) -> Iterator[str]:
-    step = min(config.sweep_steps)
-    at = runs.where(step=step, alpha=2.0)
-    plain = at.where(sampler=NAMES["sgfla"])
-    counts = sorted({*config.other_sweeps, config.sweeps})
-    found = _listed(
-        [
-            *((f"{count}", plain.where(sweeps=count)) for count in counts),
-            (f"{config.sweeps} from a warm start", at.where(sampler=NAMES["warm"])),
-            (
-                f"{config.polya_sweeps} by Pólya–Gamma, {config.polya_iterations} iterations",
-                at.where(sampler=NAMES["polya"]),
-            ),
-        ]
-    )
-    if found:
-        yield f"SGLD at η = {step:.2g} by the number of Gibbs sweeps: {found}."
+    for step in sorted(config.sweep_steps):
+        at = runs.where(step=step, alpha=2.0)
+        plain = at.where(sampler=NAMES["sgfla"])
+        counts = sorted({*config.other_sweeps, config.sweeps})
+        found = _listed(
+            [
+                *((f"{count}", plain.where(sweeps=count)) for count in counts),
+                (f"{config.sweeps} from where they last ended", at.where(sampler=NAMES["warm"])),
+                (
+                    f"{config.polya_sweeps} by Pólya–Gamma, {config.polya_iterations} iterations",
+                    at.where(sampler=NAMES["polya"]),
+                ),
+            ]
+        )
+        if found:
+            yield f"SGLD at η = {step:.2g} by the number of Gibbs sweeps: {found}."
 
 
 def _of_schedules(config: Any, runs: Table) -> Iterator[str]:
