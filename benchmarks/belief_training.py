@@ -62,7 +62,7 @@ def fractional_langevin(
 
 
 METHODS: dict[str, Callable[..., dict]] = {
-    "SG-FLA, α = 1.6": partial(fractional_langevin, alpha=1.6, step_size=2e-5),
+    "SG-FLA, α = 1.6": partial(fractional_langevin, alpha=1.6, step_size=4.47e-5),
     "SGLD": partial(fractional_langevin, alpha=2.0, step_size=4.47e-5),
     "SGHMC (BlackJAX)": sghmc.train,
     "reweighted wake-sleep": wake_sleep.train,
