@@ -139,8 +139,8 @@ def main() -> None:
     if arguments.train is None:
         print(*(line(bar) for bar in belief_network()), sep="\n")
         return
-    for bar in belief_training.after(arguments.train):
-        print(line(bar), flush=True)
+    for name, nats in belief_training.after(arguments.train):
+        print(f"  {name}, {arguments.train:g} s: {nats:.2f} nats", flush=True)
 
 
 if __name__ == "__main__":

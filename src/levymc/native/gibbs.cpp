@@ -24,16 +24,9 @@
 #include <thread>
 #include <vector>
 
+#include "machine.h"
 #include "philox.h"
 #include "xla/ffi/api/ffi.h"
-
-// A version for newer machines beside the portable one; the loader chooses.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EACH_MACHINE
-#endif
-#define INLINE inline __attribute__((always_inline))
 
 namespace {
 
