@@ -2,7 +2,8 @@
 
 All let their step or rate fall linearly to zero: as the noise goes, too, a sampler ends as an
 optimiser does, near a mode, and is compared with wake-sleep as such.  A constant step, which leaves
-a draw of about the posterior, ended 6 nats lower (SGLD, 4.47e-5, after 15 s).
+a draw of about the posterior, ended 6 nats lower than one that fell to a tenth (SGLD, 4.47e-5,
+15 s, cold starts of the hidden units).
 """
 
 from collections.abc import Callable
