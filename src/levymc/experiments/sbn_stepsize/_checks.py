@@ -13,8 +13,9 @@ BRACKET = 1.0  # nats, between the bounds from below and above
 CLOSE = 10.0  # nats, to the published points
 FALL = "fall from the smallest to the largest step"
 UNKNOWN = (
-    "The paper does not tell the start, the binarisation, how hidden units are drawn, on which large "
-    "steps depend most, nor the temperatures; with few and the weight last, its code is biased upwards."
+    "The paper does not tell the start, the binarisation, how hidden units are drawn, on which "
+    "large steps depend most, nor the temperatures; with few and the weight last, its code is "
+    "biased upwards."
 )
 
 
