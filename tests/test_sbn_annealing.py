@@ -229,9 +229,10 @@ def test_standard_errors():
 
 
 def test_standard_errors_of_the_way_back_are_of_the_inverse_weights():
-    logs = -np.log([[1.0], [3.0]])
-    found = Annealed(jnp.array([-math.log(2)]), jnp.asarray(logs), is_reverse=True)
-    np.testing.assert_allclose(found.particle_errors, [0.5])
+    """Of three particles: of two, weights and their inverses vary alike."""
+    logs = -np.log([[1.0], [2.0], [6.0]])
+    found = Annealed(jnp.array([-math.log(3)]), jnp.asarray(logs), is_reverse=True)
+    np.testing.assert_allclose(found.particle_errors, [math.sqrt(7 / 3) / 3])
 
 
 def test_particle_errors_are_those_of_the_estimates(forward):
