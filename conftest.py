@@ -23,7 +23,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 from jaxtyping import install_import_hook
 
 # Shapes and dtypes in the annotations of levymc are checked at every call.
-install_import_hook("levymc", "beartype.beartype")
+install_import_hook(["levymc", "levymc_lab"], "beartype.beartype")
 
 # Doctests import every module, and this one needs what is optional.
 collect_ignore = [] if find_spec("numba") else ["src/levymc/models/_factorization_numba.py"]

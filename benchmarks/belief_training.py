@@ -79,9 +79,9 @@ def loglikelihood(position: dict, images: np.ndarray, rates: Any) -> float:
 
 def after(seconds: float):
     """A line for every method, when it is done; every tenth test image, in float32."""
-    mnist = levymc.data.load("mnist")
-    images = levymc.data.binarize(mnist.train_images, seed=0)
-    test = levymc.data.binarize(mnist.test_images, seed=1)
+    mnist = levymc_lab.data.load("mnist")
+    images = levymc_lab.data.binarize(mnist.train_images, seed=0)
+    test = levymc_lab.data.binarize(mnist.test_images, seed=1)
     some = test[:: len(test) // TEST_IMAGES]
     rates = levymc.models.pixel_rates(images)
     with jax.enable_x64(False), one_core():

@@ -1,7 +1,7 @@
 """Time and memory to read 20 million ratings, on made data of MovieLens 20M's size and skew.
 
-Not the true archive, which may not be passed on: `levymc.data.synthetic`, written in the format of
-its `ratings.csv`.  The reader runs in a process of its own, so that its memory alone is measured.
+Not the true archive, which may not be passed on: `levymc_lab.data.synthetic`, written in the format
+of its `ratings.csv`.  The reader runs in a process of its own, so that its memory alone is measured.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bars import Bar, line
 
-from levymc import data
+from levymc_lab import data
 
 SECONDS, GIGABYTES = 20.0, 2.0
 READ = "--read"

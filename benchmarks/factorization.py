@@ -57,7 +57,7 @@ SIZES = {"10M": "ml-10m", "20M": "ml-20m"}
 @lru_cache(maxsize=1)
 def made(size: str) -> Data:
     """Made ratings, as skewed as MovieLens."""
-    ratings = levymc.data.synthetic(*levymc.data.SIZES[SIZES[size]])
+    ratings = levymc_lab.data.synthetic(*levymc_lab.data.SIZES[SIZES[size]])
     users, items = ratings.users.astype(np.int32), ratings.items.astype(np.int32)
     return Data(users, items, ratings.values, ratings.num_users, ratings.num_items)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import belief
+import data
 import drifts
 import exactness
 import factorization
@@ -17,8 +18,6 @@ import samplers
 import stable_accuracy
 import stable_speed
 from bars import Bar, line
-
-import data
 
 SECTIONS = {
     "Draws of the stable law": stable_speed.draws,

@@ -9,7 +9,7 @@ the drift is the Riesz potential of the *gradient* of the density,
 by tanh-sinh quadrature in mpmath, and each family is checked against a closed form that shares
 nothing with that integral (confluent and Gauss hypergeometric functions, a linear law).
 
-Run ``python tools/drift_oracle.py`` to write ``tests/data/drift_oracle.json``: five minutes on one
+Run ``python tools/drift_oracle.py`` to write ``tests/core/data/drift_oracle.json``: five minutes on one
 core.  Numbers are stored as decimal strings.  Positions are doubles written out in full, so a test
 that reads them back evaluates at the very same points.
 
@@ -36,7 +36,9 @@ CERTIFIED = mp.mpf(10) ** -25
 
 ALPHAS = ("1.2", "1.5", "1.7", "1.9")
 ROOT_GAP = 1e-3
-DEFAULT_OUTPUT = Path(__file__).resolve().parents[1] / "tests" / "data" / "drift_oracle.json"
+DEFAULT_OUTPUT = (
+    Path(__file__).resolve().parents[1] / "tests" / "core" / "data" / "drift_oracle.json"
+)
 
 Scalar = mp.mpf
 Function = Callable[[Scalar], Scalar]

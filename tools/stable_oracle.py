@@ -3,7 +3,7 @@ r"""Reference values of the symmetric alpha-stable law, to 25 digits, each compu
 The law has the characteristic function exp(-|t|^alpha).  For every point (alpha, x), x >= 0, this
 script computes the density, its derivative ("slope") and the survival function by two unrelated
 formulas in multiple-precision arithmetic, refuses to go on unless they agree to a relative 1e-15
-(25 digits are typical), and writes the first as decimal strings to ``tests/data``.
+(25 digits are typical), and writes the first as decimal strings to ``tests/core/data``.
 
 Formulas, all with relative rather than absolute accuracy in the tail:
 
@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import mpmath as mp
 
-OUTPUT = Path(__file__).resolve().parent.parent / "tests" / "data" / "stable_oracle.json"
+OUTPUT = Path(__file__).resolve().parent.parent / "tests" / "core" / "data" / "stable_oracle.json"
 DIGITS = 25
 WORKING_DIGITS = 60
 REQUIRED_AGREEMENT = mp.mpf("1e-15")

@@ -1,7 +1,6 @@
 """Lévy-driven Markov chain Monte Carlo for JAX."""
 
 from levymc import algorithms as algorithms
-from levymc import data as data
 from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts
 from levymc import integrators as integrators

@@ -1,0 +1,154 @@
+r"""What the experiments on ratings share: the data and their splits, and a chain that is watched.
+
+Everything is tuned on a part of the training ratings, the validation split, and reported on the
+test split, which no choice has seen.  Where a data set is not in the cache, the larger ones are
+made: of the same size and skew, and marked so wherever a number comes from them.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from levymc import models
+from levymc_lab import data
+
+RANK = 10
+SPLIT_SEED = 0
+SMALL = data.Size(300, 200, 9000)  # of the quick profile
+REAL, MADE = "real", "made"
+
+
+class Part(NamedTuple):
+    """Ratings to learn from, and those to predict.
+
+    source: "real" or "made".
+    """
+
+    train: data.Ratings
+    test: data.Ratings
+    source: str
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return self.train.num_users, self.train.num_items
+
+    @property
+    def center(self) -> float:
+        return float(self.train.values.mean())
+
+
+@lru_cache(maxsize=4)
+def part(name: str, *, is_tuning: bool) -> Part:
+    """A data set, nine tenths of it to learn from; or of these again nine, where one tunes.
+
+    Args:
+        name: "small" for a few made ratings, or a name of `levymc_lab.data`.
+        is_tuning: predict the validation split, not the test split.
+    """
+    ratings, source = _ratings(name)
+    train, test = data.split(ratings, SPLIT_SEED, (0.9, 0.1))
+    if is_tuning:
+        train, test = data.split(train, SPLIT_SEED + 1, (0.9, 0.1))
+    return Part(train, test, source)
+
+
+def _ratings(name: str) -> tuple[data.Ratings, str]:
+    if name == "small":
+        return data.synthetic(*SMALL), MADE
+    if data.cached(name) is None and name != "ml-1m":
+        return data.synthetic(*data.SIZES[name]), MADE
+    return data.load(name), REAL
+
+
+def check_there(*names: str) -> None:
+    """Refuse at once where a data set is missing for which made ratings cannot stand in."""
+    if "ml-1m" in names:
+        data.load("ml-1m")
+
+
+def start(part: Part, seed: int, scale: float) -> dict[str, Array]:
+    """Factors of N(0, scale²)."""
+    model = models.matrix_factorization(*part.counts, rank=RANK)
+    return model.init(jax.random.key(seed), scale, jnp.float32)
+
+
+def row_steps(part: Part, s2: float, c: float) -> dict[str, np.ndarray]:
+    """The preconditioner 1/(1 + s²(d + c)), d the number of a row's ratings."""
+    model = models.matrix_factorization(*part.counts, rank=RANK)
+    steps = model.row_preconditioner(part.train.users, part.train.items, s2=s2, c=c)
+    return {name: np.asarray(step, np.float32).ravel() for name, step in steps.items()}
+
+
+def fast(part: Part, **options: Any) -> models.FastFactorization:
+    """The stochastic-gradient sampler on the training ratings."""
+    train = part.train
+    return models.fast_factorization(
+        train.users, train.items, train.values, *part.counts, rank=RANK, **options
+    )
+
+
+def batch_size(part: Part) -> int:
+    """A tenth of the ratings, as in the paper."""
+    return part.train.num_ratings // 10
+
+
+def predictor(part: Part, center: float) -> Callable[[Any], np.ndarray]:
+    """A function of a position: predictions of the test ratings."""
+    users, items = jnp.asarray(part.test.users), jnp.asarray(part.test.items)
+    return lambda position: np.asarray(_products(position, users, items)) + np.float32(center)
+
+
+@jax.jit
+def _products(position: Any, users: Array, items: Array) -> Array:
+    return jnp.sum(position["users"][users] * position["items"][items], axis=-1)
+
+
+def rmse(predictions: np.ndarray, part: Part) -> float:
+    """Root mean squared error, in stars."""
+    return float(np.sqrt(np.mean((predictions - part.test.values) ** 2, dtype=np.float64)))
+
+
+class Visit(NamedTuple):
+    """Where a chain is after `steps` steps, `seconds` of computing, and `divergences` so far."""
+
+    steps: int
+    seconds: float
+    divergences: int
+    position: Any
+
+
+class Watched:
+    """A sampler, compiled once, whose chain stops at given steps to be looked at."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._advance = jax.jit(self._run)
+
+    def _run(self, state: Any, key: Array, end: Array, data: Any) -> tuple[Any, Array]:
+        def body(so_far: Any) -> Any:
+            state, count = so_far
+            state, info = self.model.algorithm.step(
+                jax.random.fold_in(key, state.step), state, data
+            )
+            return state, count + info.is_divergent
+
+        return jax.lax.while_loop(lambda s: s[0].step < end, body, (state, jnp.int32(0)))
+
+    def chain(self, position: Any, key: Array, marks: np.ndarray) -> Iterator[Visit]:
+        """The chain at each of `marks`; the time does not count compiling nor looking."""
+        state = self.model.algorithm.init(position)
+        jax.block_until_ready(self._advance(state, key, jnp.int32(0), self.model.data))
+        seconds, divergences = 0.0, 0
+        for mark in marks.tolist():
+            begin = time.process_time()  # one thread: the same on a busy machine
+            state, count = self._advance(state, key, jnp.int32(mark), self.model.data)
+            jax.block_until_ready(state)
+            seconds += time.process_time() - begin
+            divergences += int(count)
+            yield Visit(mark, seconds, divergences, state.position)

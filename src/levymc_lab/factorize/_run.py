@@ -1,0 +1,173 @@
+"""Fit, telling how it goes; stop whenever asked, and go on from there."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from levymc_lab.experiments import ResultsError
+
+from . import _checkpoint as checkpoint
+from ._checkpoint import Point
+from ._folder import check_folder, is_finished, write_manifest
+from ._manifest import new_manifest, now
+from ._noise import SWEEPS, estimate_noise
+from ._pairs import Targets, labels_of, targets_of
+from ._predictions import predictions_of, rms, scores
+from ._prepare import Job
+from ._sampler import Sampler, make_sampler
+from ._table import Scale, scale_of
+from ._write import write_factors, write_predictions
+
+CHUNK = 20  # steps a call: Ctrl-C is heard between two calls
+CHECKPOINT_SECONDS = 5.0
+PROGRESS_SECONDS = 0.2
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    phase: "noise" while the noise is estimated, "burn-in", then "sampling".
+    rmse: on the held-out ratings: of the current draw in the burn-in, then of the mean so far.
+    """
+
+    phase: str
+    done: int
+    total: int
+    rmse: float | None
+
+
+Report = Callable[[Progress], None]
+
+
+def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
+    """Fit, or go on with what was interrupted, and write predictions and factors.
+
+    The numbers are the same bit for bit however often the run was stopped, also by kill -9.
+
+    Returns:
+        The manifest; `manifest["scores"]` tells how good the predictions are.
+
+    Raises:
+        MismatchError: the folder holds another run.
+        KeyboardInterrupt: after what was done has been saved.
+        ResultsError, OSError: what cannot be read or written.
+    """
+    folder = job.folder
+    with folder.lock():
+        folder.tidy()
+        if job.starts_anew:
+            folder.clear()
+        fresh = new_manifest(job)
+        manifest = check_folder(folder, job.identity, fresh["versions"])
+        if manifest is not None and is_finished(folder, manifest):
+            return manifest
+        if manifest is None or manifest["status"] == "finished":
+            folder.clear()  # a checkpoint without its manifest may be another run's
+            manifest = fresh
+        with _clocked(job, manifest):
+            _complete(job, manifest, on_progress)
+        folder.checkpoint.unlink(missing_ok=True)
+        return manifest
+
+
+@contextmanager
+def _clocked(job: Job, manifest: dict[str, Any]) -> Iterator[None]:
+    """Keep the status and the time in the manifest, whatever happens."""
+    begun, before = time.monotonic(), manifest["wall_seconds"]
+    manifest["status"] = "running"
+    write_manifest(job.folder, manifest)
+    try:
+        yield
+    except BaseException:
+        manifest |= {"status": "stopped", "wall_seconds": before + time.monotonic() - begun}
+        with suppress(OSError):  # a full disk must not hide why it stopped
+            write_manifest(job.folder, manifest)
+        raise
+    seconds = before + time.monotonic() - begun
+    manifest |= {"status": "finished", "finished": now(), "wall_seconds": seconds}
+    write_manifest(job.folder, manifest)
+
+
+def _complete(job: Job, manifest: dict[str, Any], report: Report) -> None:
+    table, settings = job.table, job.settings
+    key_noise, key_chain = jax.random.split(jax.random.key(settings.seed))
+    scale = scale_of(table.training, settings.rank)
+    if manifest["noise"] is None:
+        manifest["noise"] = _noise(job, scale, key_noise, report)
+        write_manifest(job.folder, manifest)
+    noise = manifest["noise"]
+    targets = targets_of(table, job.asked)
+    sampler = make_sampler(
+        table.training, targets, scale, noise, settings, key_chain, job.num_threads
+    )
+    point = _advance(job, sampler, checkpoint.load(job.folder, sampler.start()), scale, report)
+    manifest |= _write(job, point, targets, scale, noise)
+
+
+def _noise(job: Job, scale: Scale, key: Any, report: Report) -> float:
+    rounds = 0
+
+    def tell() -> None:
+        nonlocal rounds
+        rounds += 1
+        report(Progress("noise", rounds, len(SWEEPS), None))
+
+    report(Progress("noise", 0, len(SWEEPS), None))
+    return estimate_noise(job.table.training, scale, job.settings.rank, key, job.num_threads, tell)
+
+
+def _advance(job: Job, sampler: Sampler, point: Point, scale: Scale, report: Report) -> Point:
+    """Make the steps that are left."""
+    total, saved, shown = job.settings.steps, time.monotonic(), 0.0
+    try:
+        while point.done < total:
+            count = min(CHUNK, total - point.done)
+            moved = jax.block_until_ready(sampler.advance(point.carry, point.done, count))
+            point = Point(moved, point.done + count)
+            if time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                checkpoint.save(job.folder, point)
+                saved = time.monotonic()
+            if time.monotonic() - shown >= PROGRESS_SECONDS or point.done == total:
+                report(_progress(job, sampler, point, scale))
+                shown = time.monotonic()
+    except KeyboardInterrupt:
+        checkpoint.save(job.folder, point)
+        raise
+    return point
+
+
+def _progress(job: Job, sampler: Sampler, point: Point, scale: Scale) -> Progress:
+    has_mean = float(point.carry.predicted.total) > 0
+    predicted = point.carry.predicted.mean if has_mean else sampler.predict(point.carry)
+    ratings = job.table.held_out.values
+    errors = scale.center + scale.spread * np.asarray(predicted)[: len(ratings)] - ratings
+    phase = "sampling" if has_mean else "burn-in"
+    return Progress(phase, point.done, job.settings.steps, rms(errors))
+
+
+def _write(job: Job, point: Point, targets: Targets, scale: Scale, noise: float) -> dict[str, Any]:
+    """The outputs; returns what the manifest tells of them."""
+    table, whole = job.table, job.table.whole
+    is_new = (targets.users == whole.num_users) | (targets.items == whole.num_items)
+    all_pairs = predictions_of(point.carry, is_new, scale, noise)
+    if not np.all(np.isfinite(all_pairs)):
+        raise ResultsError(
+            "The chain left the finite numbers, and there are no predictions. "
+            "Give a larger --noise, or --alpha 2."
+        )
+    held_out = all_pairs.part(slice(targets.num_held_out))
+    wanted = held_out if job.asked is None else all_pairs.part(slice(targets.num_held_out, None))
+    labels = labels_of(table, job.asked, targets)
+    write_predictions(job.folder, labels, wanted)
+    write_factors(job.folder, point.carry, table, scale, job.settings.rank)
+    return {
+        "scores": scores(held_out, table),
+        "num_predictions": len(wanted.mean),
+        "num_predictions_for_new": sum(basis != "known" for basis in labels.bases),
+        "num_draws": int(point.carry.predicted.total),
+        "num_divergent_steps": int(point.carry.divergent),
+    }

@@ -1,0 +1,157 @@
+"""What a folder holds: one entry for each experiment, whole or not."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from levymc_lab.experiments import Results, ResultsError, SoFar, load, names, so_far
+
+from ._badges import STATES
+
+# What the page takes from a manifest; a field of another type counts as absent.
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("title", "paper_item", "question", "command", "profile"), str),
+    **dict.fromkeys(("dtype", "platform", "started", "finished", "status"), str),
+    **dict.fromkeys(("config", "captions", "versions", "git"), dict),
+    **dict.fromkeys(("seed", "num_cells", "host_cores"), int),
+    "sessions": list,
+    "wall_seconds": (int, float),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An experiment as it was found.
+
+    state: the kind of its verdict, "unfinished" or "damaged"; `words` give the reason.
+    command: what to run now, if anything.
+    results: None unless the run is finished and whole, or shows the cells that it has.
+    """
+
+    name: str
+    anchor: str
+    state: str
+    words: str
+    manifest: dict[str, Any]
+    command: str = ""
+    results: Results | SoFar | None = None
+
+    @property
+    def part(self) -> str:
+        """Of what part of the cells the results are, unless of all."""
+        if not isinstance(self.results, SoFar):
+            return ""
+        return f"so far: {self.results.num_done} of {self.results.num_cells} cells"
+
+    def marked(self, text: str) -> str:
+        """The text, and if the results are of a part of the cells, of which."""
+        return f"{text} ({self.part})" if self.part else text
+
+    @property
+    def title(self) -> str:
+        return self.manifest.get("title", self.name)
+
+    def file(self, *parts: str) -> str:
+        """The address of a file, from the page."""
+        return "/".join(quote(part, safe="=+") for part in (self.name, *parts))
+
+
+def read_entries(folder: Path) -> list[Entry]:
+    """The experiments of a folder in the order of the paper, then those that it does not know.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    if (folder / "manifest.json").exists():
+        raise ResultsError(
+            f"{folder} holds one experiment: name the folder that it lies in, {folder.parent}."
+        )
+    found = {path.parent.name for path in folder.glob("*/manifest.json")}
+    if not found:
+        raise ResultsError(
+            f"{folder} holds no results: none of its folders has a manifest.json. "
+            f"Make some with: levymc run all --out {folder}"
+        )
+    ordered = [name for name in names() if name in found]
+    ordered += sorted(found.difference(ordered))
+    return [_read(folder / name, anchor) for name, anchor in _with_anchors(ordered)]
+
+
+def _with_anchors(found: list[str]) -> Iterator[tuple[str, str]]:
+    for position, name in enumerate(found):
+        plain = re.fullmatch(r"[a-z][\w-]*", name, re.ASCII)
+        yield name, f"experiment-{name if plain else position}"
+
+
+def _read(path: Path, anchor: str) -> Entry:
+    """Whatever is wrong with one experiment, the page shows the others."""
+    manifest = _manifest(path)
+    try:
+        if manifest.get("status", "finished") != "finished":
+            return _unfinished(path, anchor, manifest)
+        results = load(path)
+        _try(results)
+    except Exception as error:
+        words = str(error) if isinstance(error, ResultsError) else f"It cannot be read: {error!r}."
+        return Entry(path.name, anchor, "damaged", _without_path(words, path.parent), manifest)
+    verdict = results.verdict
+    return Entry(path.name, anchor, verdict.kind, verdict.words, manifest, results=results)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((path / "manifest.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {name: content[name] for name, kind in FIELDS.items() if _is(content.get(name), kind)}
+
+
+def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _try(results: Results | SoFar) -> None:
+    """Fail here rather than when the page is put together."""
+    for check in results.checks:
+        check.expected, check.outcome  # noqa: B018
+    STATES[results.verdict.kind]
+
+
+def _unfinished(path: Path, anchor: str, manifest: dict[str, Any]) -> Entry:
+    results, words = _judged_so_far(path)
+    if results is None:
+        done, total = len(list(path.glob("cells/*.npz"))), manifest.get("num_cells", "?")
+        words = f"There is no verdict yet: the run has {done} of its {total} cells.{words}"
+    command = manifest.get("command", f"levymc run {path.name}")
+    words = f"{words} Go on with:"
+    return Entry(path.name, anchor, "unfinished", words, manifest, command, results)
+
+
+def _judged_so_far(path: Path) -> tuple[SoFar | None, str]:
+    """What the cells say that are there, in short; or why they say nothing, if that is a fault."""
+    try:
+        results = so_far(path)
+        if results is None:
+            return None, ""
+        _try(results)
+    except Exception as error:
+        reason = str(error) if isinstance(error, ResultsError) else f"{error!r}."
+        return None, f" They cannot be shown: {_without_path(reason, path.parent)}"
+    verdict = results.verdict
+    return results, (
+        f"All below is from the {results.num_done} of {results.num_cells} cells that are there. "
+        f"As yet: {verdict.kind}. {verdict.words}"
+    )
+
+
+def _without_path(words: str, folder: Path) -> str:
+    """The page names no place on anybody's machine."""
+    for prefix in (f"{folder.resolve()}/", f"{folder}/"):
+        words = words.replace(prefix, "") if len(prefix) > 2 else words
+    return words

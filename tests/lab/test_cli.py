@@ -1,0 +1,225 @@
+"""The `levymc` command: what it prints, how it ends, and that nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.lab.toy_experiment import contents, fill_disk
+from typer.testing import CliRunner
+
+from levymc_lab.cli import app
+from levymc_lab.experiments import _folder, _registry
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def with_toy(monkeypatch):
+    monkeypatch.setitem(_registry.MODULES, "toy", "tests.toy_experiment")
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def levymc(*arguments):
+    """Run the command in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def run_toy(out, *options):
+    return levymc("run", "toy", "--jobs", 0, "--out", out, *options)
+
+
+def test_help_shows_commands_and_examples():
+    result = levymc("--help")
+    assert result.exit_code == 0
+    for word in ("list", "run", "report", "demo", "version", "levymc run all --profile paper"):
+        assert word in result.stdout
+    assert "130" in levymc("run", "--help").stdout
+
+
+def test_list_names_paper_item_question_and_profiles():
+    result = levymc("list")
+    assert result.exit_code == 0
+    for word in ("stable-laws", "Figure 1", "Do the draws follow", "quick, paper"):
+        assert word in result.stdout
+
+
+def test_version():
+    assert levymc("version").stdout.startswith("levymc ")
+    lines = dict(line.split(maxsplit=1) for line in levymc("version", "-v").stdout.splitlines())
+    assert {"levymc", "jax", "jaxlib", "numpy", "python", "devices"} <= lines.keys()
+
+
+def test_a_run_shows_checks_verdict_and_folder(tmp_path):
+    result = run_toy(tmp_path)
+    assert result.exit_code == 0
+    for word in ("largest mean", "≤ 10", "pass", "Measured here. It is a toy.", "/toy"):
+        assert word in result.stdout
+    assert (tmp_path / "toy/figures/draws.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "stable-law"], "Did you mean stable-laws?"),
+        (["run", "toy", "zzz"], "There are: stable-laws"),
+        (["run", "toy", "--profile", "papr"], "Did you mean paper?"),
+        (["run", "toy", "--seed", "-1"], "--seed"),
+        (["run", "toy", "--jobs", "-1"], "--jobs"),
+        (["run"], "Missing argument"),
+        (["rnu"], "No such command"),
+        (["report", "no-such-folder"], "does not exist"),
+    ],
+)
+def test_bad_input_ends_with_2(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    result = levymc(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_run_ends_with_2_before_anything_is_run(tmp_path):
+    run_toy(tmp_path)
+    result = levymc("run", "stable-laws", "toy", "--seed", 1, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "its seed is 0, not 1" in result.stderr
+    assert "--force" in result.stderr
+    assert not (tmp_path / "stable-laws").exists()
+    assert run_toy(tmp_path, "--seed", 1, "--force").exit_code == 0
+
+
+def test_a_failed_check_ends_with_1(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "miss")
+    result = run_toy(tmp_path)
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+    assert "largest mean: because" in result.stdout
+    assert run_toy(tmp_path).exit_code == 1  # and still does when there is nothing left to do
+
+
+def one_sentence(result) -> str:
+    """The message of a run that failed without a traceback."""
+    assert "Traceback" not in result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("levymc: ")
+    return line
+
+
+def test_io_problems_end_with_3_and_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    result = run_toy(tmp_path / "file")
+    assert result.exit_code == 3
+    assert "0 of 4 cells are safe" in one_sentence(result)
+
+    with monkeypatch.context() as patch:
+        fill_disk(patch, 6)
+        result = run_toy(tmp_path)
+    assert result.exit_code == 3
+    assert "No space left on device. 2 of 4 cells are safe" in one_sentence(result)
+    assert run_toy(tmp_path).exit_code == 0
+
+    before = contents(tmp_path)
+    (tmp_path / "toy/manifest.json").write_text("{")
+    result = run_toy(tmp_path)
+    assert result.exit_code == 3
+    assert "manifest.json is broken" in one_sentence(result)
+    assert contents(tmp_path) == before
+
+
+def test_a_fault_ends_with_4_and_a_traceback(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "crash")
+    result = run_toy(tmp_path)
+    assert result.exit_code == 4
+    assert "ValueError: a fault in a cell" in result.stderr
+    assert "Traceback" in result.stderr
+    monkeypatch.delenv("TOY")
+    assert run_toy(tmp_path).exit_code == 0
+
+
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "interrupt")
+    result = run_toy(tmp_path, "--force")
+    assert result.exit_code == 130
+    command = f"levymc run toy --profile quick --out {tmp_path} --seed 0 --jobs 0"
+    assert result.stderr.splitlines()[-1].strip() == command
+    page = tmp_path / "index.html"
+    assert f"Page: {page}" in result.stdout
+    assert "so far: 2 of 4 cells" in page.read_text("utf-8")
+    monkeypatch.delenv("TOY")
+    assert levymc(*command.split()[1:]).exit_code == 0
+    assert "so far" not in page.read_text("utf-8")
+
+
+def test_a_page_that_cannot_be_written_does_not_hide_the_interrupt(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "interrupt")
+    (tmp_path / "index.html").mkdir()
+    result = run_toy(tmp_path)
+    assert result.exit_code == 130
+    assert "Page:" not in result.stdout
+    assert "Go on with" in result.stderr
+
+
+def start(out: Path, asleep: Path) -> subprocess.Popen:
+    """The command in a process of its own, which sleeps in cell-2."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.toy_experiment", "run", "toy", "--out", str(out)],
+        cwd=ROOT,
+        env={**os.environ, "TOY": f"sleep:{asleep}"},
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C goes to all processes of a terminal's group
+    )
+
+
+def wait_until(condition, seconds=240):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_gone(pid: int) -> bool:
+    """Ended, even if nobody has collected it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_process_leaves_no_other_behind_and_goes_on(tmp_path, sign):
+    asleep = tmp_path / "asleep"
+    process = start(tmp_path / "out", asleep)
+    try:
+        wait_until(lambda: asleep.exists() and asleep.read_text())
+        if sign == signal.SIGINT:
+            os.killpg(process.pid, sign)
+        else:
+            process.kill()
+        _, message = process.communicate(timeout=240)
+        wait_until(lambda: is_gone(int(asleep.read_text())))
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    if sign == signal.SIGINT:
+        assert process.returncode == 130
+        assert b"Traceback" not in message
+        assert b"levymc run toy --profile quick" in message
+    cells = _folder.Folder(tmp_path / "out/toy").cells
+    assert sorted(file.name for file in cells.iterdir()) == ["cell-0.npz", "cell-1.npz"]
+    page = tmp_path / "out/index.html"
+    assert page.exists() == (sign == signal.SIGINT)
+    assert levymc("report", tmp_path / "out").exit_code == 0
+    assert "so far: 2 of 4 cells" in page.read_text("utf-8")
+    assert run_toy(tmp_path / "out").exit_code == 0
+
+
+def test_python_dash_m_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "levymc", "version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == levymc("version").stdout

@@ -1,0 +1,125 @@
+"""Tables of one's own: any ids, any header, and errors with the line."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.lab.toy_ratings import triples
+
+from levymc_lab import data
+
+
+@pytest.fixture
+def table(tmp_path):
+    def make(text, **options):
+        file = tmp_path / "mine.csv"
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return data.read_table(file, **options)
+
+    return make
+
+
+EXPECTED = [("ann", "tea", 4.0), ("bob", "tea", -2.5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ann,tea,4\nbob,tea,-2.5\n",
+        "who,what,how much\nbob,tea,-2.5\nann,tea,4\n",
+        "rating\tuserId\titemId\textra\n4\tann\ttea\t\n-25e-1\tbob\ttea\t\n",
+        "\ufeffUser; Item; Score\r\n\r\nann; tea;4.0\r\nbob; tea;-2.5",
+        '"user","item","rating"\n"ann","tea","4"\n"bob","tea","-2.5"\n',
+        "ann::tea::4\nbob::tea::-2.5\n",
+    ],
+)
+def test_headers_separators_and_quotes(table, text):
+    assert triples(table(text)) == EXPECTED
+
+
+def test_columns_by_name_and_by_number(table):
+    text = "a,b,c,d\n1,ann,4,tea\n2,bob,-2.5,tea\n"
+    assert triples(table(text, columns=("b", "d", "c"))) == EXPECTED
+    assert triples(table(text, columns=(1, 3, 2))) == EXPECTED
+
+
+def test_whole_numbers_stay_numbers_and_do_not_merge_with_others(table):
+    assert triples(table("10,7,1\n9,7,2\n")) == [(9, 7, 2.0), (10, 7, 1.0)]
+    ratings = table("07,1,1\n7,1,2\n")
+    assert ratings.user_ids.tolist() == ["07", "7"]
+    assert ratings.item_ids.dtype == np.int64
+
+
+def test_text_with_line_breaks_keeps_the_line_right(table, tmp_path):
+    with pytest.raises(data.DataError, match=r"mine.csv:4: rating 'x' is no finite number"):
+        table('u,i,r\n"a\nb",1,3\nc,1,x\n')
+
+
+def test_more_than_256_levels_need_wider_codes(table):
+    text = "".join(f"{user},1,{user / 7}\n" for user in range(300))
+    ratings = table(text)
+    assert ratings.codes.dtype == np.uint16
+    np.testing.assert_array_equal(ratings.values, np.float32(np.arange(300) / 7))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ": the file is empty"),
+        ("user,item,rating\n", ": there is no rating in it"),
+        ("1,2\n", ":1: 2 fields. Expected a user, an item and a rating"),
+        ("u,i,r\n1,2,3\n1,3\n", ":3: 2 fields, where the first line has 3"),
+        ("u,i,r\n1,2,\n", ":2: rating '' is no finite number"),
+        ("u,i,r\n1,2,nan\n", ":2: rating 'nan' is no finite number"),
+        ("u,i,r\n1,2,1_0\n", ":2: rating '1_0' is no finite number"),
+        ("u,i,r\n1,2,inf\n", ":2: rating 'inf' is no finite number"),
+        ("u,i,r\n1,2,1e39\n", ":2: rating '1e39' is no finite number"),
+        ("u,i,r\n1,2,1e999\n", ":2: rating '1e999' is no finite number"),
+        ("1,2,nan\n", ":1: rating 'nan' is no finite number"),
+        ("u,i,r\n,2,1\n", ":2: there is no user"),
+        ("u,i,r\n1, ,1\n", ":2: there is no item"),
+        ("u,i,r\n1,2,1\n3,2,1\n\n1,2,5\n", ":5: user 1 rates item 2 again, after line 2"),
+        ('u,i,r\n"1"x,2,1\n', ":2: "),
+        ("u,i,r\n" + "x" * 300 + ",2,1\n", ":2: the user has more than 200 characters"),
+        (b"u,i,r\n\xff,2,1\n", ": this is no text in UTF-8"),
+    ],
+)
+def test_faults_are_told_with_file_and_line(table, tmp_path, text, message):
+    with pytest.raises(data.DataError) as caught:
+        table(text)
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.csv'}{message}")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (("u", "i", "x"), "no single column 'x'. There are u, i, r"),
+        ((0, 1, 3), "no column 3. There are 3"),
+        ((0, 0, 1), "three different ones"),
+        ((0, 1), "those of user, item and rating"),
+    ],
+)
+def test_columns_that_are_not_there(table, columns, message):
+    with pytest.raises(data.DataError, match=message):
+        table("u,i,r\n1,2,3\n", columns=columns)
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+pairs = st.tuples(names, names).map(lambda pair: tuple(name.strip() for name in pair))
+ratings = st.floats(-1e6, 1e6, width=32)
+tables = st.dictionaries(pairs.filter(all), ratings, min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables)
+def test_what_is_written_is_read(tmp_path_factory, rows):
+    import csv
+
+    file = tmp_path_factory.getbasetemp() / "hypothesis.csv"
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["user", "item", "rating"])
+        writer.writerows((*pair, rating) for pair, rating in rows.items())
+    found = triples(data.read_table(file, delimiter=","))
+    expected = {(str(user), str(item), rating) for (user, item), rating in rows.items()}
+    assert {(str(user), str(item), rating) for user, item, rating in found} == expected

@@ -1,0 +1,89 @@
+"""The search for step sizes: what is kept of the chains, and that a choice is judged elsewhere."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from levymc import schedules
+from levymc_lab.experiments import _double_well as well
+from levymc_lab.experiments import double_well_bias as experiment
+from levymc_lab.experiments.double_well_bias import DoubleWellBias
+from levymc_lab.experiments.double_well_bias._chains import METHODS, algorithm, simulate
+
+CONFIG = DoubleWellBias(
+    alphas=(1.7, 2.0),
+    num_steps=100,
+    fla_a=(0.1, 1.0),
+    fla_b=(0.5,),
+    flmc_a=(1.0,),
+    mafla_a=(1.0,),
+    exact_b=(0.5,),
+    num_sets=3,
+    num_repeats=4,
+)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Of results that were made up; Euler's first pair is good on the second set only."""
+    rng = np.random.default_rng(0)
+    results = {}
+    for cell in experiment.cells(CONFIG):
+        shape = (len(CONFIG.pairs(cell["method"])), CONFIG.num_sets)
+        bias = rng.uniform(1, 2, (*shape, CONFIG.num_repeats))
+        if cell["method"] == METHODS[0]:
+            bias[0], bias[1] = 3.0, -2.0
+            bias[0, 1] = 0.01
+        scores = ("tv", "left_mass", "hops", "exploded")
+        results[cell.id] = {"bias": bias, **{name: rng.uniform(size=shape) for name in scores}}
+    return experiment.summarise(CONFIG, results)
+
+
+def test_summaries_are_those_of_the_path():
+    a, b, count = np.array([1.0, 0.5]), np.array([0.1, 0.6]), 2000  # steps of about 0.6 hop often
+    key = jax.random.key(0)
+    found = simulate("FLA, tamed", 1.5, a, b, -5.0, count, key)
+    sampler = algorithm("FLA, tamed", 1.5)(schedules.polynomial(jnp.float32(1.0), jnp.float32(0.1)))
+
+    def step(state, step_key):
+        state, info = sampler.step(jax.random.split(step_key, 2)[0], state)
+        return state, (state.position, info.step_size)
+
+    keys = jax.random.split(key, count)
+    _, path = jax.lax.scan(step, sampler.init(jnp.float32(-5.0)), keys)
+    x, w = np.asarray(path, np.float64)
+    assert float(found.mean[0]) == pytest.approx((x * w).sum() / w.sum(), rel=1e-4)
+    scores = well.scores(x[None], w[None])
+    distance = np.abs(np.asarray(found.histogram[0]) - well.masses()).sum() / 2
+    assert float(distance) == pytest.approx(scores["tv"], abs=1e-3)
+    assert int(found.hops[0]) == scores["hops"] > 0
+
+
+def test_a_chain_that_explodes_is_marked_and_stays_finite():
+    found = simulate("FLA, Euler", 1.7, np.array([100.0, 1e-6]), np.array([0.2, 0.6]), -5.0, 20,
+                     jax.random.key(0))  # fmt: skip
+    assert found.exploded.tolist() == [True, False]
+    assert np.all(np.isfinite(found.mean))
+    assert abs(float(found.mean[0])) > 1e6
+
+
+def test_a_pair_is_chosen_on_one_set_and_judged_on_the_next(tables):
+    rows = tables["sets"].where(method=METHODS[0], alpha=1.7, selected_by="mean |bias|")
+    assert rows["a"].tolist() == [1.0, 0.1, 1.0]
+    assert rows["chosen_abs_bias"].tolist() == pytest.approx([2.0, 0.01, 2.0])
+    assert rows["abs_bias"].tolist() == pytest.approx([2.0, 3.0, 2.0])
+
+
+def test_the_diffusion_of_fla_has_a_bias_of_its_own(tables):
+    diffusion = tables["diffusion"]
+    assert diffusion["mean"][0] == pytest.approx(-0.0105, abs=1e-3)
+    assert diffusion["bias"].tolist() == pytest.approx([0.291, 0.0], abs=2e-3)
+    assert diffusion["published"].tolist() == [0.2515, 3.233]
+
+
+def test_checks_verdict_and_figure_follow_from_the_tables(tables):
+    checks = experiment.checks(CONFIG, tables)
+    assert len({check.name for check in checks}) == len(checks) > 3
+    assert experiment.verdict(CONFIG, tables, checks).words
+    assert experiment.figures(CONFIG, tables).keys() == experiment.EXPERIMENT.captions.keys()

@@ -1,0 +1,135 @@
+"""Figure 2 and the demo, at sizes of seconds."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from levymc import diagnostics
+from levymc_lab import experiments
+from levymc_lab.experiments import _double_well as well
+from levymc_lab.experiments import demo
+from levymc_lab.experiments import double_well_histograms as histograms
+from levymc_lab.experiments._double_well_checks import check_left_mass
+from levymc_lab.experiments._double_well_samplers import Sampler, balanced, measure, run_from_left
+
+TINY = histograms.Histograms(num_runs=3, num_steps=200)
+
+
+def with_sizes(experiment, config):
+    return dataclasses.replace(experiment, profiles={"quick": config, "paper": config})
+
+
+@pytest.fixture(scope="module")
+def ula():
+    cell = histograms.cells(TINY)[0]
+    return histograms.run_cell(TINY, cell, cell.key(0))
+
+
+def test_facts_of_the_target():
+    x = np.linspace(-8, 8, 16001)
+    share = well.density(x) * (x[1] - x[0])
+    assert share.sum() == pytest.approx(1, abs=1e-9)
+    assert share @ x == pytest.approx(well.MEAN, abs=1e-5)
+    assert share @ x**2 - (share @ x) ** 2 == pytest.approx(well.VARIANCE, abs=1e-3)
+    assert well.masses().sum() == pytest.approx(1, abs=1e-9)
+    assert well.masses()[:31].sum() == pytest.approx(well.LEFT_MASS, abs=1e-5)
+    depth = well.potential(0.0) - well.potential(well.LEFT_MINIMUM)
+    assert depth == pytest.approx(well.BARRIER, abs=0.05)
+
+
+def test_density_is_that_of_the_model():
+    x = np.linspace(-6, 6, 25)
+    model = np.asarray(jax.vmap(well.target)(x))
+    np.testing.assert_allclose(np.log(well.density(x)) - model, np.log(well.density(0)) + 3.05)
+    np.testing.assert_allclose(well.potential(x), -model, atol=1e-12)
+
+
+def test_scores_of_draws_made_by_hand():
+    positions = np.array([[-3.5, 3.5, 0.0, 3.5], [-3.5, -3.5, 0.0, -3.5]])
+    scores = well.scores(positions)
+    assert scores["hops"] == 1
+    assert scores["bias"] == pytest.approx(-7 / 8 - well.MEAN)
+    assert scores["abs_bias"] == pytest.approx(
+        (abs(3.5 / 4 - well.MEAN) + abs(-10.5 / 4 - well.MEAN)) / 2
+    )
+    assert scores["left_mass_error"] == pytest.approx(4 / 8 - well.LEFT_MASS)
+
+
+def test_scores_take_weights():
+    positions = np.array([[-3.5, 3.5, 100.0]])
+    weights = np.array([[3.0, 1.0, 0.0]])
+    scores = well.scores(positions, weights)
+    assert scores["bias"] == pytest.approx(-1.75 - well.MEAN)
+    assert scores["left_mass_error"] == pytest.approx(0.75 - well.LEFT_MASS)
+
+
+def test_total_variation_is_that_of_the_diagnostics():
+    generator = np.random.default_rng(0)
+    positions, weights = generator.normal(0, 4, (2, 500)), generator.uniform(size=(2, 500))
+    expected = diagnostics.total_variation(positions, well.target, well.EDGES, weights=weights)
+    assert well.scores(positions, weights)["tv"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_shape_does_not_count_the_mass_of_the_wells():
+    centres = (well.EDGES[:-1] + well.EDGES[1:]) / 2
+    counts = np.round(1e4 * well.masses()[1:-1]).astype(int)
+    counts[centres < 0] *= 3  # three times too much in the left well, in the right shape
+    positions = np.repeat(centres, counts)[None]
+    assert well.scores(positions)["tv"] > 0.2
+    assert well.scores(positions, balanced(positions))["tv"] < 2e-3
+
+
+def test_a_cell_is_deterministic_and_starts_left(ula):
+    cell = histograms.cells(TINY)[0]
+    np.testing.assert_equal(histograms.run_cell(TINY, cell, cell.key(0)), ula)
+    assert (ula["hops"], ula["both_wells"], ula["exploded"]) == (0, 0, 0)
+    assert ula["left_mass_error"] == pytest.approx(1 - well.LEFT_MASS)
+
+
+def test_euler_explodes_at_large_steps_and_is_counted_without_a_warning():
+    result = run_from_left(Sampler("FLA, Euler", 1.7, 0.5), jax.random.key(0), 2, 200)
+    assert measure(result)["exploded"] == 2
+
+
+def test_cells_become_tables_and_a_figure(ula):
+    """With ULA's numbers for all: the others take long to compile, and the demo has them."""
+    names = [sampler.name for sampler in histograms.samplers(TINY)]
+    results = {cell.id: ula for cell in histograms.cells(TINY)}
+    tables = histograms.summarise(TINY, results)
+    assert tables["scores"]["sampler"].tolist() == names
+    checks = histograms.checks(TINY, tables)
+    assert [check.source for check in checks[:2]] == ["paper", "paper"]
+    words = histograms.verdict(TINY, tables, checks)
+    assert words.kind == "not reproduced"  # as "FLA" sees one well
+    passed = [dataclasses.replace(check, measured=check.target) for check in checks]
+    assert histograms.verdict(TINY, tables, passed).kind == "reproduced"
+    figures = histograms.figures(TINY, tables)
+    assert set(figures) == set(histograms.EXPERIMENT.captions)
+
+
+def test_left_mass_check_allows_for_the_start_and_for_chance():
+    row = {"sampler": "x", "hops": 10.0, "runs": 50, "left_mass_error": 0.02}
+    assert check_left_mass({**row, "left_mass_spread": 0.0}).holds
+    far = {**row, "left_mass_error": 0.2}
+    assert not check_left_mass({**far, "left_mass_spread": 0.01}).holds
+    assert check_left_mass({**far, "left_mass_spread": 0.1}).holds
+
+
+def test_the_experiment_is_registered():
+    assert experiments.get("double-well-histograms") is histograms.EXPERIMENT
+
+
+def test_demo_runs_in_a_folder_of_its_own(tmp_path, capsys):
+    tiny = with_sizes(demo.EXPERIMENT, demo.Demo(num_runs=2, num_steps=100))
+    out = demo.main(tmp_path / "demo", experiment=tiny)
+    assert out == tmp_path / "demo"
+    results = experiments.load(out / "double-well")
+    assert results.manifest["command"] == "levymc demo"
+    assert results.tables["scores"]["sampler"].tolist() == ["ULA", "FLA", "FLMC"]
+    assert results.figure("double-well", "png").stat().st_size > 10_000
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("FLMC", "1.000", "double-well.png"))
+    assert json.loads((out / "double-well" / "manifest.json").read_text())["dtype"] == "float32"

@@ -1,0 +1,264 @@
+"""The experiment on step sizes of belief networks, on made pictures: chains, tables, verdicts."""
+
+import base64
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import levymc
+from levymc_lab import data, experiments
+from levymc_lab.experiments import sbn_stepsize
+from levymc_lab.experiments.sbn_stepsize import EXPERIMENT, _data, _train
+from levymc_lab.experiments.sbn_stepsize._tables import NAMES
+
+QUICK = EXPERIMENT.profiles["quick"]
+CELLS = {cell.id: cell for cell in sbn_stepsize.cells(QUICK)}
+FIGURES = ("sbn-stepsize", "sbn-annealing", "sbn-model")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    return experiments.run(EXPERIMENT, folder, jobs=0)
+
+
+def cells_of(folder, *ids):
+    """What some of the cells left on disk, by id."""
+    return {id: dict(np.load(folder / f"sbn-stepsize/cells/{id}.npz")) for id in ids}
+
+
+def test_quick_profile(results):
+    assert not results.has_failed
+    assert results.verdict.kind == "measured here"
+    assert results.verdict.words.startswith("On made pictures. At α = 2 the log-likelihood goes")
+    assert "nan" not in results.verdict.words
+    for name in FIGURES:
+        assert results.figure(name, "png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_each_run_has_its_row(results):
+    runs = results.tables["runs"]
+    assert len(runs) == len(CELLS) - 1  # but annealing
+    assert set(runs["sampler"]) == set(NAMES.values()) - {NAMES["polya"]}
+    assert np.all(np.isfinite(runs["loglikelihood"]))
+    assert np.all(runs["loglikelihood"] < 0)
+    assert np.all(runs["error"] > 0)
+    assert not runs["divergences"].any()
+    traces = results.tables["traces"].where(sampler=NAMES["best"])
+    assert traces["iteration"].tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 12]
+    # All 20 test images are followed, by the same key: the last mark is the run's own number.
+    last = runs.where(sampler=NAMES["best"])["loglikelihood"]
+    assert traces["loglikelihood"][-1] == pytest.approx(last[0])
+
+
+def test_the_grid_averages_seeds_of_the_longest_runs(results):
+    grid, runs = results.tables["grid"], results.tables["runs"]
+    points = {(row["alpha"], row["step"]) for row in grid.rows()}
+    assert points == {(a, s) for a in (2.0, 1.8, 1.6) for s in QUICK.steps}
+    (row,) = grid.where(alpha=1.6, step=4.473e-5).rows()
+    both = runs.where(
+        sampler=NAMES["sgfla"], alpha=1.6, step=4.473e-5, sweeps=QUICK.sweeps, iterations=12
+    )
+    assert (row["seeds"], row["iterations"]) == (2, 12)
+    assert row["loglikelihood"] == pytest.approx(both["loglikelihood"].mean())
+    assert row["half_range"] == pytest.approx(np.ptp(both["loglikelihood"]) / 2)
+    assert set(grid.where(alpha=1.8)["iterations"]) == {6}
+    assert set(grid.where(step=1e-4)["iterations"]) == {6}
+    short = runs.where(iterations=6)
+    assert len(short) == 5
+    assert not len(results.tables["traces"].where(iterations=6))
+    assert set(grid.where(alpha=2.0)["seeds"].tolist()) == {1, 2}
+
+
+def test_annealing_is_checked_against_enumeration(results):
+    small, bracket = results.checks
+    (row,) = results.tables["enumerated"].rows()
+    assert (small.measured, small.target) == (row["annealed"], row["exact"])
+    assert small.tolerance == 0.3
+    (last,) = results.tables["annealing"].where(temperatures=20).rows()
+    assert bracket.measured == pytest.approx(last["above"] - last["below"])
+    assert all(check.outcome in ("pass", "explained") for check in results.checks)
+
+
+def test_pictures_are_whole(results):
+    pictures = results.tables["pictures"]
+    assert "α = 1.6" in pictures.caption
+    counts = {what: len(pictures.where(what=what)) for what in set(pictures["what"])}
+    assert counts == {"weights": 8, "originals": 10, "reconstructions": 10, "fantasies": 20}
+    sizes = {len(base64.b64decode(text)) for text in pictures["pixels"]}
+    assert sizes == {784}
+    first = np.frombuffer(base64.b64decode(pictures.where(what="originals")["pixels"][0]), np.uint8)
+    np.testing.assert_array_equal(first, 255 * _data.of(QUICK).test[0])
+
+
+def judge(config, found):
+    """Tables, checks, verdict and figures of some cells; a warning is an error."""
+    tables = EXPERIMENT.summarise(config, found)
+    checks = EXPERIMENT.checks(config, tables)
+    pictures = EXPERIMENT.figures(config, tables)
+    assert pictures.keys() == set(FIGURES)
+    for figure in pictures.values():
+        figure.canvas.draw()
+    return tables, checks, EXPERIMENT.verdict(config, tables, checks)
+
+
+def test_parts_annealing_alone(folder, results):
+    tables, checks, verdict = judge(QUICK, cells_of(folder, "annealing"))
+    assert tables.keys() == {"annealing", "enumerated"}
+    assert len(checks) == 2
+    assert verdict.words.startswith("On made pictures. Annealing with 10 temperatures gives")
+
+
+def test_parts_one_run_alone(folder, results):
+    """Of a point without a neighbour nothing can be said, and nothing is."""
+    tables, checks, verdict = judge(QUICK, cells_of(folder, "sgfla-alpha=2-step=4.473e-05-seed=0"))
+    assert tables.keys() == {"runs", "grid", "traces"}
+    assert checks == []
+    assert (verdict.kind, verdict.words) == ("measured here", "On made pictures.")
+
+
+def test_parts_an_ablation_alone(folder, results):
+    (id,) = [id for id in CELLS if id.startswith("sgld")]
+    tables, checks, verdict = judge(QUICK, cells_of(folder, id))
+    assert tables.keys() == {"runs", "traces"}
+    assert checks == []
+    assert "SGLD, step c_α η" in verdict.words
+
+
+def test_a_run_that_is_stopped_shows_its_parts(folder, results, tmp_path):
+    """From the first three cells; none is made again."""
+    (tmp_path / "sbn-stepsize/cells").mkdir(parents=True)
+    for id in list(CELLS)[:3]:
+        name = f"sbn-stepsize/cells/{id}.npz"
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    manifest = "sbn-stepsize/manifest.json"
+    (tmp_path / manifest).write_bytes((folder / manifest).read_bytes())
+    found = experiments.so_far(tmp_path / "sbn-stepsize")
+    assert (found.num_done, found.num_cells) == (3, len(CELLS))
+    assert found.picture("sbn-model", "png").startswith(b"\x89PNG")
+
+
+def test_no_verdict_before_both_ends_are_there(folder, results):
+    """Of MNIST, the fall is from the smallest to the largest step, not between any two."""
+    config = dataclasses.replace(QUICK, source="mnist")
+    ends = {min(QUICK.steps), max(QUICK.steps)}
+    runs = [id for id, cell in CELLS.items() if cell["kind"] == "sgfla" and cell["seed"] == 0]
+    runs = [id for id in runs if CELLS[id]["alpha"] in (2.0, 1.6) and "sweeps" not in id]
+    whole = judge(config, cells_of(folder, *runs))
+    assert whole[2].kind in ("reproduced", "not reproduced")
+    assert sum(check.name.startswith("fall") for check in whole[1]) == 2
+    without = [id for id in runs if CELLS[id]["step"] != max(ends)]
+    part = judge(config, cells_of(folder, *without))
+    assert part[2].kind == "measured here"
+    assert not any(check.name.startswith("fall") for check in part[1])
+
+
+def test_cells_share_streams_by_seed_and_have_ids_of_their_own():
+    """Runs of one seed begin alike and see the same minibatches."""
+    assert len(CELLS) == len(sbn_stepsize.cells(QUICK))
+    assert {cell.stream for cell in CELLS.values() if cell["kind"] != "annealing"} == {
+        "seed=0",
+        "seed=1",
+    }
+    paper = sbn_stepsize.cells(EXPERIMENT.profiles["paper"])
+    assert len({cell.id for cell in paper}) == len(paper)
+
+
+def one_step(kind, alpha=1.6, step=2.828e-4):
+    """How the weights move in the first step."""
+    config = dataclasses.replace(QUICK, num_train=100)
+    cell = {"kind": kind, "alpha": alpha, "step": step, "length": 10}
+    model = _train.network(8, 1)
+    how = _train.settings(config, cell)
+    law = alpha if kind == "sgfla" else 2.0
+    advance = _train.program(model, law, 100)
+    points = {"images": jnp.asarray(_data.of(config).train)}
+    position = model.init(jax.random.key(0), dtype=jnp.float32)
+    start = levymc.sgfla(model.grad_estimator(1), 1.0, law).init(position)
+    state = levymc.algorithms.AugmentedState(start, None)
+    (moved, divergences), how_far = advance(how, state, jax.random.key(1), 1, points), how.step
+    assert int(divergences) == 0
+    return np.asarray(moved.position["weights"] - position["weights"]), how_far
+
+
+def test_parts_of_the_step_differ_as_they_say():
+    """One step from one start with one minibatch: its drift, and each law of noise.
+
+    Medians of 6272 absolute values; the bound of 10 % is five of their standard errors, or more.
+    """
+    alpha, step = 1.6, 2.828e-4
+    drift = float(levymc.riesz.leading_coefficient(alpha - 2)) * step
+    moved = {kind: one_step(kind)[0] for kind in ("sgfla", "sgld", "normal", "sgd")}
+    noise = {kind: shift - moved["sgd"] for kind, shift in moved.items()}
+    scales = {
+        "sgfla": (step ** (1 / alpha), alpha),
+        "normal": (step ** (1 / alpha), 2.0),
+        "sgld": (math.sqrt(drift), 2.0),
+    }
+    for kind, (scale, law) in scales.items():
+        median = np.median(np.abs(noise[kind]))
+        assert median == pytest.approx(scale * float(levymc.stable.ppf(0.75, law)), rel=0.1)
+    # Of twice the step SGD goes twice as far; noise would not.
+    twice, _ = one_step("sgd", step=2 * step)
+    np.testing.assert_allclose(twice, 2 * moved["sgd"], rtol=1e-3, atol=2e-7)
+
+
+def test_the_drift_is_c_alpha_eta_times_the_gradient():
+    """Of SGD, whose step has nothing else: with the latents that the step drew."""
+    moved, how_far = one_step("sgd")
+    assert how_far == pytest.approx(
+        float(levymc.riesz.leading_coefficient(-0.4)) * 2.828e-4, rel=1e-6
+    )
+    config = dataclasses.replace(QUICK, num_train=100)
+    model = _train.network(8, 1)
+    key_batch, key_step = jax.random.split(jax.random.fold_in(jax.random.key(1), 0))
+    key_latents, _ = jax.random.split(key_step)
+    batch = levymc.batches({"images": _data.of(config).train}, 100).draw(key_batch)
+    position = model.init(jax.random.key(0), dtype=jnp.float32)
+    complete, _ = model.latents(key_latents, position, batch)
+    gradient = model.grad_estimator(100)(position, complete)["weights"]
+    np.testing.assert_allclose(moved, how_far * np.asarray(gradient), rtol=1e-3, atol=2e-6)
+
+
+def test_decreasing_steps_are_the_config_s():
+    how = _train.settings(QUICK, {"kind": "best", "alpha": 1.6, "step": 1.0})
+    assert how == (*QUICK.best, 1.0)
+
+
+def test_the_paper_s_figure_is_covered():
+    """Every α and step of Figure 6, and the main ones at full length with two seeds."""
+    config = EXPERIMENT.profiles["paper"]
+    figure = experiments.published("fig6_sbn_loglik_vs_eta")
+    wanted = {(row["alpha"], row["x"]) for row in figure.rows()}
+    plain = [
+        cell
+        for cell in sbn_stepsize.cells(config)
+        if cell["kind"] == "sgfla" and "sweeps" not in cell.parameters
+    ]
+    assert {(cell["alpha"], cell["step"]) for cell in plain} == wanted
+    long = [cell for cell in plain if cell["length"] == config.num_iterations]
+    assert len(long) == 2 * 5 * 2
+    assert {cell["seed"] for cell in long} == {0, 1}
+
+
+def test_test_images_are_not_learnt_from():
+    split = _data.of(QUICK)
+    assert (split.train.shape, split.test.shape) == ((200, 784), (20, 784))
+    assert set(np.unique(split.train)) == {0, 1}
+    seen = {image.tobytes() for image in split.train}
+    assert not any(image.tobytes() in seen for image in split.test)
+
+
+def test_missing_pictures_are_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("LEVYMC_DATA", str(tmp_path))
+    with pytest.raises(data.MissingDataError, match="levymc data import mnist"):
+        experiments.preflight(EXPERIMENT, tmp_path / "out", profile="paper")
+    assert not (tmp_path / "out").exists()
