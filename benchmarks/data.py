@@ -1,7 +1,7 @@
 """Time and memory to read 20 million ratings, on made data of MovieLens 20M's size and skew.
 
 Not the true archive, which may not be passed on: `levymc_lab.data.synthetic`, written in the format
-of its `ratings.csv`.  The reader runs in a process of its own, so that its memory alone is measured.
+of its `ratings.csv`.  The reader runs in a process of its own: its memory alone is measured.
 """
 
 import os

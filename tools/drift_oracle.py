@@ -10,8 +10,8 @@ by tanh-sinh quadrature in mpmath, and each family is checked against a closed f
 nothing with that integral (confluent and Gauss hypergeometric functions, a linear law).
 
 Run ``python tools/drift_oracle.py`` to write ``tests/core/data/drift_oracle.json``: five minutes on
-one core.  Numbers are stored as decimal strings.  Positions are doubles written out in full, so a test
-that reads them back evaluates at the very same points.
+one core.  Numbers are stored as decimal strings.  Positions are doubles written out in full, so
+that a test that reads them back evaluates at the very same points.
 
 Points near a root of ``b``: a relative error has no meaning at the root itself, where the rounding
 of the position alone exceeds the value.  Positions closer than ``ROOT_GAP`` to a root are left out;

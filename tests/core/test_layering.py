@@ -29,7 +29,8 @@ LAYERS = (
     "__main__",
     # levymc_lab
     "data",
-    "experiments",
+    "framework",
+    "paper",
     "factorize",
     "report",
     "cli",

@@ -12,7 +12,7 @@ from tests.lab.toy_experiment import contents, fill_disk
 from typer.testing import CliRunner
 
 from levymc_lab.cli import app
-from levymc_lab.experiments import _folder, _registry
+from levymc_lab.framework import _folder, _registry
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from levymc import schedules
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments import double_well_bias as experiment
-from levymc_lab.experiments.double_well_bias import DoubleWellBias
-from levymc_lab.experiments.double_well_bias._chains import METHODS, algorithm, simulate
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper import double_well_bias as experiment
+from levymc_lab.paper.double_well_bias import DoubleWellBias
+from levymc_lab.paper.double_well_bias._chains import METHODS, algorithm, simulate
 
 CONFIG = DoubleWellBias(
     alphas=(1.7, 2.0),

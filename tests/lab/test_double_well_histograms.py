@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from levymc import diagnostics
-from levymc_lab import experiments
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments import demo
-from levymc_lab.experiments import double_well_histograms as histograms
-from levymc_lab.experiments._double_well_checks import check_left_mass
-from levymc_lab.experiments._double_well_samplers import Sampler, balanced, measure, run_from_left
+from levymc_lab import framework as experiments
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper import demo
+from levymc_lab.paper import double_well_histograms as histograms
+from levymc_lab.paper._double_well_checks import check_left_mass
+from levymc_lab.paper._double_well_samplers import Sampler, balanced, measure, run_from_left
 
 TINY = histograms.Histograms(num_runs=3, num_steps=200)
 

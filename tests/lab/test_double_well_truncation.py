@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from levymc import drifts
-from levymc_lab import experiments
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments import published
-from levymc_lab.experiments.double_well_truncation import _equilibrium as equilibrium
-from levymc_lab.experiments.double_well_truncation import _transient as transient
-from levymc_lab.experiments.double_well_truncation import _truncated_drift
+from levymc_lab import framework as experiments
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper import published
+from levymc_lab.paper.double_well_truncation import _equilibrium as equilibrium
+from levymc_lab.paper.double_well_truncation import _transient as transient
+from levymc_lab.paper.double_well_truncation import _truncated_drift
 
 EXPERIMENT = experiments.get("double-well-truncation")
 TINY = dataclasses.replace(

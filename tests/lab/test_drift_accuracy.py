@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from levymc.riesz import coefficients
-from levymc_lab import experiments
-from levymc_lab.experiments import drift_accuracy
+from levymc_lab import framework as experiments
+from levymc_lab.paper import drift_accuracy
 
 EXPERIMENT = experiments.get("drift-accuracy")
 CONFIG = dataclasses.replace(EXPERIMENT.config("quick"), num_shown=40, alphas=(1.8,))

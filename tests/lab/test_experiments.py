@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from tests.lab.toy_experiment import EXPERIMENT, MADE, Toy, contents, fill_disk
 
-from levymc_lab import experiments
-from levymc_lab.experiments import (
+from levymc_lab import framework as experiments
+from levymc_lab import paper
+from levymc_lab.framework import (
     Cell,
     Check,
     Experiment,
@@ -350,10 +351,10 @@ def test_names_are_found_and_wrong_ones_get_the_nearest():
 
 
 def test_published_points():
-    table = experiments.published("fig3_top_bias_vs_K")
+    table = paper.published("fig3_top_bias_vs_K")
     assert set(table["alpha"]) == {1.6, 1.7, 1.8, 1.9}
     with pytest.raises(ValueError, match="Did you mean fig4_bias_vs_alpha"):
-        experiments.published("fig4_bias")
+        paper.published("fig4_bias")
 
 
 @pytest.fixture(scope="module")
@@ -375,7 +376,7 @@ def test_stable_laws_pass(stable_laws):
 
 def test_stable_laws_fail_with_draws_of_another_law(monkeypatch):
     """Draws at α + 0.1 are seen, in the middle or in the tail."""
-    module = experiments._registry.import_module("levymc_lab.experiments.stable_laws")
+    module = experiments._registry.import_module("levymc_lab.paper.stable_laws")
     config = dataclasses.replace(module.EXPERIMENT.config("quick"), alphas=(1.5,), motion_alphas=())
     sample = module.stable.sample
     monkeypatch.setattr(

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
-from levymc_lab.experiments import ResultsError
 from levymc_lab.factorize import _checkpoint as checkpoint
 from levymc_lab.factorize import _folder, _run
 from levymc_lab.factorize._sampler import Carry
+from levymc_lab.framework import ResultsError
 
 STEPS = 400
 OUTPUTS = ("predictions.csv", "factors.npz")

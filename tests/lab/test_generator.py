@@ -6,8 +6,8 @@ import pytest
 import scipy.special
 
 from levymc import drifts, stable
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments._generator import (
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper._generator import (
     fractional_gradient,
     fractional_laplacian,
     spacing,

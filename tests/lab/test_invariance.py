@@ -5,8 +5,8 @@ import pytest
 
 from levymc import drifts
 from levymc.models import double_well
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments import _generator, invariance
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper import _generator, invariance
 
 ALPHA = 1.7
 CONFIG = invariance.Invariance(alphas=(ALPHA,))

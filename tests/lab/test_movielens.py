@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import levymc
-from levymc_lab import data, experiments
-from levymc_lab.experiments import _movielens as ml
-from levymc_lab.experiments.movielens_convergence import EXPERIMENT as CONVERGENCE
-from levymc_lab.experiments.movielens_convergence import _chains
-from levymc_lab.experiments.movielens_posterior import EXPERIMENT as POSTERIOR
-from levymc_lab.experiments.movielens_posterior import _methods
-from levymc_lab.experiments.movielens_stability import EXPERIMENT as STABILITY
+from levymc_lab import data
+from levymc_lab import framework as experiments
+from levymc_lab.paper import _movielens as ml
+from levymc_lab.paper.movielens_convergence import EXPERIMENT as CONVERGENCE
+from levymc_lab.paper.movielens_convergence import _chains
+from levymc_lab.paper.movielens_posterior import EXPERIMENT as POSTERIOR
+from levymc_lab.paper.movielens_posterior import _methods
+from levymc_lab.paper.movielens_stability import EXPERIMENT as STABILITY
 
 
 def pairs(ratings):

@@ -15,8 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 from tests.lab import toy_experiment
 
-from levymc_lab import experiments
-from levymc_lab.experiments import Check, ResultsError, Table, Verdict
+from levymc_lab import framework as experiments
+from levymc_lab.framework import Check, ResultsError, Table, Verdict
 from levymc_lab.report import write_page
 
 SCRIPT = "<script>alert('&\"')</script>"

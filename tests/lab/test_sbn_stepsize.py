@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import levymc
-from levymc_lab import data, experiments
-from levymc_lab.experiments import sbn_stepsize
-from levymc_lab.experiments.sbn_stepsize import EXPERIMENT, _data, _train
-from levymc_lab.experiments.sbn_stepsize._tables import NAMES
+from levymc_lab import data, paper
+from levymc_lab import framework as experiments
+from levymc_lab.paper import sbn_stepsize
+from levymc_lab.paper.sbn_stepsize import EXPERIMENT, _data, _train
+from levymc_lab.paper.sbn_stepsize._tables import NAMES
 
 QUICK = EXPERIMENT.profiles["quick"]
 CELLS = {cell.id: cell for cell in sbn_stepsize.cells(QUICK)}
@@ -236,7 +237,7 @@ def test_decreasing_steps_are_the_config_s():
 def test_the_paper_s_figure_is_covered():
     """Every α and step of Figure 6, and the main ones at full length with two seeds."""
     config = EXPERIMENT.profiles["paper"]
-    figure = experiments.published("fig6_sbn_loglik_vs_eta")
+    figure = paper.published("fig6_sbn_loglik_vs_eta")
     wanted = {(row["alpha"], row["x"]) for row in figure.rows()}
     plain = [
         cell

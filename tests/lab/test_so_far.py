@@ -10,8 +10,8 @@ import pytest
 from tests.lab import toy_experiment
 from tests.lab.toy_experiment import Toy, contents
 
-from levymc_lab import experiments
-from levymc_lab.experiments import ResultsError, Table, _registry
+from levymc_lab import framework as experiments
+from levymc_lab.framework import ResultsError, Table, _registry
 from levymc_lab.report import write_page
 
 

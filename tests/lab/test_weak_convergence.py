@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from levymc_lab.experiments import _double_well as well
-from levymc_lab.experiments import weak_convergence as experiment
-from levymc_lab.experiments.weak_convergence import WeakConvergence
-from levymc_lab.experiments.weak_convergence import _chains as chains
+from levymc_lab.paper import _double_well as well
+from levymc_lab.paper import weak_convergence as experiment
+from levymc_lab.paper.weak_convergence import WeakConvergence
+from levymc_lab.paper.weak_convergence import _chains as chains
 
 CONFIG = WeakConvergence(num_repeats=40, last=14)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from levymc_lab.experiments import Cell, Check, Experiment, Table, Verdict
+from levymc_lab.framework import Cell, Check, Experiment, Table, Verdict
 
 MADE = []  # ids of the cells made in this process
 
@@ -116,7 +116,7 @@ if __name__ == "__main__":
     # A process that a script put into the background ignores Ctrl-C, and so would this one.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from levymc_lab.cli import main
-    from levymc_lab.experiments._registry import MODULES
+    from levymc_lab.framework._registry import MODULES
 
     MODULES["toy"] = "tests.toy_experiment"
     main()

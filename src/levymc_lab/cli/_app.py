@@ -142,7 +142,7 @@ def report(
 @app.command()
 def demo() -> None:
     """Show in a minute why Lévy noise matters."""
-    from levymc_lab.experiments.demo import main
+    from levymc_lab.paper.demo import main
     from levymc_lab.report import write_page
 
     with guarded("levymc demo", ValueError):

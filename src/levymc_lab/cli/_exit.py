@@ -34,7 +34,7 @@ def guarded(resume: str, bad_input: type[Exception]) -> Iterator[None]:
         resume: the command that goes on after Ctrl-C.
         bad_input: while arguments are looked at, ValueError; in a run that would be a fault.
     """
-    from levymc_lab.experiments import ResultsError
+    from levymc_lab.framework import ResultsError
 
     try:
         yield

@@ -47,7 +47,7 @@ class Request(NamedTuple):
 def factorize_ratings(request: Request) -> None:
     """Fit and show what came of it."""
     from levymc_lab import factorize
-    from levymc_lab.experiments import MismatchError
+    from levymc_lab.framework import MismatchError
 
     settings = factorize.Settings(
         request.rank, request.alpha, request.steps, request.seed, request.noise

@@ -22,7 +22,7 @@ from ._exit import Exit, guarded
 from ._show import show_results
 
 if TYPE_CHECKING:
-    from levymc_lab.experiments import Experiment
+    from levymc_lab.framework import Experiment
 
 SPEED_WINDOW = 3600.0  # seconds; a cell may take minutes
 
@@ -47,7 +47,7 @@ class Request:
 
 def run_all(request: Request) -> Exit:
     """Run them, having first made sure that none will be refused; the worst outcome counts."""
-    from levymc_lab import experiments
+    from levymc_lab import framework as experiments
     from levymc_lab.report import write_page
 
     with guarded(request.resume, ValueError):
@@ -84,7 +84,7 @@ def run_all(request: Request) -> Exit:
 
 
 def _choose(names: list[str]) -> "list[Experiment]":
-    from levymc_lab import experiments
+    from levymc_lab import framework as experiments
 
     wanted = experiments.names() if "all" in names else dict.fromkeys(names)
     return [experiments.get(name) for name in wanted]
@@ -93,7 +93,7 @@ def _choose(names: list[str]) -> "list[Experiment]":
 @contextmanager
 def _page_if_stopped(out: Path) -> Iterator[None]:
     """After Ctrl-C, too, leave a page on what is there; a second Ctrl-C does without."""
-    from levymc_lab.experiments import ResultsError
+    from levymc_lab.framework import ResultsError
     from levymc_lab.report import write_page
 
     try:

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from levymc_lab.experiments import Results
+    from levymc_lab.framework import Results
 
 MARKS = {
     "pass": "[green]✓ pass[/]",
@@ -41,7 +41,7 @@ def show_results(results: "Results") -> None:
 
 def show_list() -> None:
     """The experiments."""
-    from levymc_lab import experiments
+    from levymc_lab import framework as experiments
 
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("name", no_wrap=True, style="bold")
@@ -58,7 +58,7 @@ def show_versions() -> None:
     """All that a report of a fault should say."""
     import jax
 
-    from levymc_lab.experiments import versions
+    from levymc_lab.framework import versions
 
     devices = ", ".join(str(device) for device in jax.devices())
     settings = {"devices": devices, "64-bit types": str(jax.config.jax_enable_x64)}  # type: ignore[attr-defined]

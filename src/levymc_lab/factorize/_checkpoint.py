@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from levymc_lab.experiments import ResultsError
+from levymc_lab.framework import ResultsError
 
 from ._folder import Folder, write_arrays
 from ._sampler import Carry

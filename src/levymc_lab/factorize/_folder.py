@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from levymc._files import InUseError, atomic_bytes, lock
-from levymc_lab.experiments import MismatchError, ResultsError
+from levymc_lab.framework import MismatchError, ResultsError
 
 KIND = "factorize"
 REMEDY = "Name another folder (--out), or start anew and lose what it holds (--force)."

@@ -6,7 +6,7 @@ import platform
 from datetime import UTC, datetime
 from typing import Any
 
-from levymc_lab.experiments import versions
+from levymc_lab.framework import versions
 
 from ._folder import KIND
 from ._prepare import Job

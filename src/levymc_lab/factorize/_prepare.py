@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from levymc import native
 from levymc_lab import data
-from levymc_lab.experiments import versions
+from levymc_lab.framework import versions
 
 from ._folder import Folder, check_folder
 from ._pairs import digest_of

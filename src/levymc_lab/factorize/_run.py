@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from levymc_lab.experiments import ResultsError
+from levymc_lab.framework import ResultsError
 
 from . import _checkpoint as checkpoint
 from ._checkpoint import Point

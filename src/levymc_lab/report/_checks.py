@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from levymc_lab.experiments import Check
+from levymc_lab.framework import Check
 
 from . import _badges
 from ._html import Html, joined, tag

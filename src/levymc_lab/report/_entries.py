@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from levymc_lab.experiments import Results, ResultsError, SoFar, load, names, so_far
+from levymc_lab.framework import Results, ResultsError, SoFar, load, names, so_far
 
 from ._badges import STATES
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from levymc_lab.experiments import Results, SoFar
+from levymc_lab.framework import Results, SoFar
 
 from ._html import Html, tag, void
 

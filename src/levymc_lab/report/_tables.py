@@ -5,7 +5,7 @@ What is made of a part of the cells is in no file, and no link leads there.
 
 import numpy as np
 
-from levymc_lab.experiments import Table
+from levymc_lab.framework import Table
 
 from ._entries import Entry
 from ._html import Html, joined, tag

@@ -1,0 +1,3 @@
+"""The paper's figures and tables, a module each, in the order of `framework.names`."""
+
+from ._published import published as published
