@@ -5,6 +5,7 @@ from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts
 from levymc import integrators as integrators
 from levymc import models as models
+from levymc import noises as noises
 from levymc import native as native
 from levymc import riesz as riesz
 from levymc import schedules as schedules
@@ -17,11 +18,12 @@ from levymc.algorithms import levy_walk as levy_walk
 from levymc.algorithms import mafla as mafla
 from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
-from levymc.algorithms import truncated as truncated
 from levymc.algorithms import ula as ula
 from levymc.run import Result as Result
 from levymc.run import batches as batches
+from levymc.run import iterate as iterate
 from levymc.run import load as load
+from levymc.run import marks as marks
 from levymc.run import observe as observe
 from levymc.run import resume as resume
 from levymc.run import sample as sample

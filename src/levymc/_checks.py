@@ -11,6 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 
+ALPHA_REMEDY = (
+    "Below 1 the process has no mean; 2 is plain Langevin dynamics, where the drift is the "
+    "gradient of the log density."
+)
+
+
 def is_traced(value: Any) -> bool:
     """Whether any leaf of `value` is known only to a JAX transformation."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
@@ -41,6 +47,11 @@ def check_interval(
             )
 
 
+def check_alpha(alpha: Any) -> None:
+    """Refuse an exponent of the noise outside (1, 2], where the dynamics are defined."""
+    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+
+
 def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:
     """Refuse what is not positive; and infinity, unless `infinity`."""
     for leaf in _known_leaves(value):
@@ -51,14 +62,14 @@ def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False
             raise ValueError(f"`{name}` must be {kind}, got {_first(array, wrong)}. {remedy}")
 
 
-def check_count(name: str, value: Any, remedy: str) -> int:
-    """Return `value` as a Python integer of at least one, or refuse it."""
+def check_count(name: str, value: Any, remedy: str, *, least: int = 1) -> int:
+    """Return `value` as a Python integer of at least `least`, or refuse it."""
     try:
         count = operator.index(value)
     except TypeError:
         raise TypeError(f"`{name}` must be an integer, got {value!r}. {remedy}") from None
-    if count < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {count}. {remedy}")
+    if count < least:
+        raise ValueError(f"`{name}` must be at least {least}, got {count}. {remedy}")
     return count
 
 

@@ -5,14 +5,25 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
-from levymc._checks import check_positive, is_traced
+from levymc._checks import check_positive
+from levymc._trees import as_parameter, module
 
-Schedule = Callable[[Any], Any]
+Schedule = Callable[[Any], ArrayLike]
 
 
-def constant(eta: Any) -> Schedule:
+@module()
+class Constant:
+    """η_n = eta."""
+
+    eta: Any
+
+    def __call__(self, n: Any) -> Any:
+        return self.eta
+
+
+def constant(eta: ArrayLike) -> Constant:
     """η_n = eta.
 
     Examples:
@@ -21,10 +32,21 @@ def constant(eta: Any) -> Schedule:
         0.1
     """
     check_positive("eta", eta, "It is the step size.")
-    return lambda n: eta
+    return Constant(as_parameter(eta))
 
 
-def polynomial(a: Any, b: Any) -> Schedule:
+@module()
+class Polynomial:
+    """η_n = (a/n)^b."""
+
+    a: Any
+    b: Any
+
+    def __call__(self, n: Any) -> Any:
+        return (self.a / n) ** self.b
+
+
+def polynomial(a: ArrayLike, b: ArrayLike) -> Polynomial:
     r"""η_n = (a/n)^b, the paper's decreasing steps.
 
     The weighted estimator converges where η_n → 0 and Σ η_n = ∞: for 0 < b ≤ 1.
@@ -38,14 +60,24 @@ def polynomial(a: Any, b: Any) -> Schedule:
     """
     check_positive("a", a, "It is the first step, to the power 1/b.")
     check_positive("b", b, "It is how fast the steps fall; 0 < b ≤ 1 for convergence.")
-    return lambda n: (a / n) ** b
+    return Polynomial(as_parameter(a), as_parameter(b))
+
+
+@module(static=("function",))
+class FromFunction:
+    """A function of n that is part of the compiled program."""
+
+    function: Schedule
+
+    def __call__(self, n: Any) -> Any:
+        return self.function(n)
 
 
 def as_schedule(step_size: Any) -> Schedule:
-    """A number as a constant; any function of n, such as Optax's schedules, as it is."""
+    """A number as a constant; any function of n, such as Optax's schedules, as a schedule."""
     if not callable(step_size):
         check_positive("step_size", step_size, "Give a number, or a schedule of the step n.")
-        return lambda n: step_size
+        return Constant(as_parameter(step_size))
     first = jax.eval_shape(step_size, jax.ShapeDtypeStruct((), jnp.int32))
     shapes = jax.tree.leaves(first)
     if len(shapes) != 1 or getattr(shapes[0], "shape", None) != ():
@@ -54,13 +86,10 @@ def as_schedule(step_size: Any) -> Schedule:
             "Give schedules.constant(eta), schedules.polynomial(a, b), or a function like them."
         )
     check_positive("step_size", step_size(1), "It was asked for its first step, n = 1.")
-    return step_size
+    is_pytree = not jax.tree_util.all_leaves([step_size])
+    return step_size if is_pytree else FromFunction(step_size)
 
 
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
-    """η_n in the precision of the position; where it does not depend on n, a known constant."""
-    step_size = schedule(n)
-    if is_traced(step_size):
-        return jnp.asarray(step_size, dtype)
-    with jax.ensure_compile_time_eval():
-        return jnp.asarray(step_size, dtype)
+    """η_n in the precision of the position."""
+    return jnp.asarray(schedule(n), dtype)

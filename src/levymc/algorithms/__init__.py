@@ -2,16 +2,16 @@
 
 from ._augmented import AugmentedState as AugmentedState
 from ._augmented import augmented as augmented
+from ._base import Algorithm as Algorithm
 from ._base import Info as Info
 from ._base import SamplingAlgorithm as SamplingAlgorithm
 from ._base import State as State
+from ._base import as_algorithm as as_algorithm
 from ._fla import fla as fla
 from ._fla import ula as ula
 from ._flmc import flmc as flmc
 from ._grad_estimator import grad_estimator as grad_estimator
 from ._levy_walk import levy_walk as levy_walk
 from ._mafla import mafla as mafla
-from ._noise import Truncated as Truncated
-from ._noise import truncated as truncated
 from ._sgfla import sgfla as sgfla
 from ._sgfla import sgld as sgld

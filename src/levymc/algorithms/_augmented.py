@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ._base import SamplingAlgorithm
+from levymc._trees import module
+
+from ._base import SamplingAlgorithm, as_algorithm
 
 DrawLatents = Callable[[Array, Any, Any, Any], tuple[Any, Any]]
 
@@ -24,8 +26,8 @@ class AugmentedState(NamedTuple):
 
 
 def augmented(
-    algorithm: SamplingAlgorithm, draw_latents: DrawLatents, memory: Any = None
-) -> SamplingAlgorithm:
+    algorithm: SamplingAlgorithm[Any], draw_latents: DrawLatents, memory: Any = None
+) -> SamplingAlgorithm[AugmentedState]:
     r"""Alternate draws of latent variables z with steps of an algorithm for x given them:
 
     .. math:: z ∼ p(z | x, y_Ω), \qquad x' ∼ K(x, · ; y_Ω, z) .
@@ -72,13 +74,25 @@ def augmented(
     References: the paper's section 5.3 draws the hidden units of its network so.
     """
 
-    def init(position: Any) -> AugmentedState:
-        return AugmentedState(algorithm.init(position), jax.tree.map(jnp.asarray, memory))
+    return Augmented(as_algorithm(algorithm), draw_latents, jax.tree.map(jnp.asarray, memory))
 
-    def step(key: Array, state: AugmentedState, minibatch: Any) -> tuple[AugmentedState, Any]:
+
+@module(static=("draw_latents",))
+class Augmented(SamplingAlgorithm[AugmentedState]):
+    """See `augmented`."""
+
+    takes_minibatch = True
+    algorithm: Any
+    draw_latents: DrawLatents
+    memory: Any
+
+    def init(self, position: Any, rng_key: Any = None) -> AugmentedState:
+        return AugmentedState(self.algorithm.init(position), self.memory)
+
+    def step(
+        self, key: Array, state: AugmentedState, *minibatch: Any
+    ) -> tuple[AugmentedState, Any]:
         key_latents, key_step = jax.random.split(key)
-        complete, kept = draw_latents(key_latents, state.position, minibatch, state.memory)
-        inner, info = algorithm.step(key_step, state.inner, complete)
+        complete, kept = self.draw_latents(key_latents, state.position, *minibatch, state.memory)
+        inner, info = self.algorithm.step(key_step, state.inner, complete)
         return AugmentedState(inner, kept), info
-
-    return SamplingAlgorithm(init, step)

@@ -1,15 +1,18 @@
-"""What all algorithms share: state, info, and the step that ends at a finite position."""
+"""What all algorithms share: their shape, state and info, and checks of where a chain starts."""
 
+import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc._checks import check_floating, is_traced
+from levymc._checks import check_floating, check_scalar_output, is_traced
+from levymc._trees import module
+from levymc.drifts import LogDensity
 
-ALPHA_REMEDY = "Below 1 the process has no mean; 2 is plain Langevin dynamics."
+StateT = TypeVar("StateT")
 
 
 class State(NamedTuple):
@@ -36,14 +39,56 @@ class Info(NamedTuple):
     taming: Array
 
 
-class SamplingAlgorithm(NamedTuple):
-    """`init(position)` gives a state; `step(key, state)` the next, and what to know of it.
+class Algorithm(Protocol):
+    """What can be run: BlackJAX's shape, which its samplers have, and ours."""
 
+    @property
+    def init(self) -> Callable[..., Any]: ...
+
+    @property
+    def step(self) -> Callable[..., Any]: ...
+
+
+class SamplingAlgorithm(Generic[StateT]):
+    """An algorithm as a pytree: its numbers are inputs of compiled programs, its functions static.
+
+    `init(position)` gives a state; `step(key, state)` the next, and what to know of it.
     Stochastic-gradient algorithms take a minibatch, too: `step(key, state, minibatch)`.
     """
 
-    init: Callable[..., Any]
-    step: Callable[..., tuple[Any, Any]]
+    takes_minibatch: ClassVar[bool | None] = None  # None: it is not known
+
+    def init(self, position: Any, rng_key: Any = None) -> StateT:
+        raise NotImplementedError
+
+    def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
+        raise NotImplementedError
+
+
+@module(static=("algorithm",))
+class Foreign(SamplingAlgorithm[Any]):
+    """An algorithm of another library, part of the compiled program with all its numbers."""
+
+    algorithm: Any
+
+    def init(self, position: Any, rng_key: Any = None) -> Any:
+        takes_key = "rng_key" in inspect.signature(self.algorithm.init).parameters
+        return self.algorithm.init(position, **({"rng_key": rng_key} if takes_key else {}))
+
+    def step(self, key: Array, state: Any, *minibatch: Any) -> tuple[Any, Any]:
+        return self.algorithm.step(key, state, *minibatch)
+
+
+def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:
+    """Ours as it is; one of another library as one of ours."""
+    if isinstance(algorithm, SamplingAlgorithm):
+        return algorithm
+    if not (hasattr(algorithm, "init") and hasattr(algorithm, "step")):
+        raise TypeError(
+            f"`algorithm` must have `init` and `step`, got {algorithm!r}. Make one, such as "
+            "levymc.mafla(logdensity_fn, step_size) or blackjax.nuts(...)."
+        )
+    return Foreign(algorithm)
 
 
 def check_start(position: Any) -> None:
@@ -57,21 +102,32 @@ def check_start(position: Any) -> None:
             raise ValueError(f"`{where}` must be finite, got {leaf}. Start where log φ is finite.")
 
 
-def init(position: Any) -> State:
+def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
+    """The position and log φ there, which must be a finite number."""
     check_start(position)
-    return State(jax.tree.map(jnp.asarray, position), jnp.int32(0))
+    position = jax.tree.map(jnp.asarray, position)
+    check_scalar_output("logdensity_fn", logdensity_fn, position)
+    logdensity = jnp.asarray(logdensity_fn(position))
+    if not is_traced(logdensity) and not bool(jnp.all(jnp.isfinite(logdensity))):
+        raise ValueError(
+            f"`logdensity_fn` must be finite at the start, got {logdensity} at {position}. "
+            "Start inside the support of the target."
+        )
+    return position, logdensity
+
+
+def is_finite(tree: Any) -> Array:
+    """Whether all entries of a pytree are."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def choose(condition: Array, one: Any, other: Any) -> Any:
+    """One pytree or the other."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
 
 
 def position_dtype(position: Any) -> Any:
     return jnp.result_type(*jax.tree.leaves(position))
-
-
-def keep_finite(proposed: Any, current: Any) -> tuple[Any, Array]:
-    """`proposed` where all of it is finite, otherwise `current`; and whether it was not."""
-    finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(proposed)])
-    is_finite = jnp.all(finite)
-    kept = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), proposed, current)
-    return kept, ~is_finite
 
 
 def add(position: Any, *moves: Any) -> Any:

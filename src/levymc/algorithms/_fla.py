@@ -2,25 +2,24 @@ r"""The fractional Langevin algorithm, and the unadjusted Langevin algorithm as 
 
 from typing import Any
 
-from jaxtyping import Array
+from jaxtyping import ArrayLike
 
-from levymc import drifts, integrators
+from levymc import drifts, integrators, noises, schedules
 from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm, State, init
-from ._noise import NoiseKind
-from ._unadjusted import Stepping, stepping, unadjusted_step
+from ._base import SamplingAlgorithm, State
+from ._unadjusted import Unadjusted, stepping
 
 
 def fla(
     logdensity_fn: LogDensity,
-    step_size: Any,
-    alpha: Any,
+    step_size: ArrayLike | schedules.Schedule,
+    alpha: Any = 1.7,
     *,
     integrator: integrators.Integrator | None = None,
-    noise: NoiseKind = "independent",
+    noise: noises.Noise | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm:
+) -> SamplingAlgorithm[State]:
     r"""Fractional Langevin algorithm: steps with the leading-term drift b̂.
 
     .. math:: x' = x + η\, c_α ∇\log φ(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
@@ -36,8 +35,8 @@ def fla(
         step_size: η > 0, or a schedule of the step n = 1, 2, …
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
         integrator: `levymc.integrators.tamed()` if not given; `euler()` is the paper's.
-        noise: "independent"; `levymc.truncated(bound)`; or "isotropic", which is outside the
-            paper's theory.
+        noise: `levymc.noises.independent()` if not given; `truncated(bound)`; or `isotropic()`,
+            which is outside the paper's theory.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.  For what that does to the target see `sgfla`.
 
@@ -54,16 +53,16 @@ def fla(
     References: [simsekli2017], eq. (15).
     """
     drift = drifts.leading_term(logdensity_fn, alpha)
-    return from_drift(drift, stepping(step_size, alpha, integrator, noise, preconditioner))
+    return Unadjusted(drift, stepping(step_size, alpha, integrator, noise, preconditioner))
 
 
 def ula(
     logdensity_fn: LogDensity,
-    step_size: Any,
+    step_size: ArrayLike | schedules.Schedule,
     *,
     integrator: integrators.Integrator | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm:
+) -> SamplingAlgorithm[State]:
     r"""Unadjusted Langevin algorithm, FLA at α = 2 with Euler's step:
 
     .. math:: x' = x + η ∇\log φ(x) + \sqrt{2η}\, ξ, \qquad ξ \sim N(0, 1) .
@@ -76,13 +75,4 @@ def ula(
     """
     drift = drifts.leading_term(logdensity_fn, 2.0)
     used = integrator or integrators.euler()
-    return from_drift(drift, stepping(step_size, 2.0, used, "independent", preconditioner))
-
-
-def from_drift(drift: drifts.Drift, how: Stepping) -> SamplingAlgorithm:
-    """The unadjusted algorithm of a drift."""
-
-    def step(key: Array, state: State) -> tuple[State, Info]:
-        return unadjusted_step(key, state, drift, how)
-
-    return SamplingAlgorithm(init, step)
+    return Unadjusted(drift, stepping(step_size, 2.0, used, None, preconditioner))

@@ -2,25 +2,26 @@ r"""Fractional Langevin Monte Carlo, with the exact drift or any other."""
 
 from typing import Any
 
-from levymc import drifts, integrators
+from jaxtyping import ArrayLike
+
+from levymc import drifts, integrators, noises, schedules
+from levymc._checks import check_alpha
 from levymc.drifts import LogDensity
 
-from ._base import SamplingAlgorithm
-from ._fla import from_drift
-from ._noise import NoiseKind
-from ._unadjusted import stepping
+from ._base import SamplingAlgorithm, State
+from ._unadjusted import Unadjusted, stepping
 
 
 def flmc(
     logdensity_fn: LogDensity,
-    step_size: Any,
-    alpha: Any,
+    step_size: ArrayLike | schedules.Schedule,
+    alpha: Any = 1.7,
     *,
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
-    noise: NoiseKind = "independent",
+    noise: noises.Noise | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm:
+) -> SamplingAlgorithm[State]:
     r"""Fractional Langevin Monte Carlo:
 
     .. math:: x' = x + η\, b(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
@@ -36,8 +37,8 @@ def flmc(
         drift: a `levymc.drifts.Drift`, or a function that gives the drift's values;
             `levymc.drifts.quadrature(logdensity_fn, alpha)` if not given.
         integrator: `levymc.integrators.tamed()` if not given.
-        noise: "independent"; `levymc.truncated(bound)` or "isotropic", with which it does not
-            target φ.
+        noise: `levymc.noises.independent()` if not given; with `truncated(bound)` or `isotropic()`
+            it does not target φ.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.  The target stays φ, as the exact drift makes φ
             invariant under each coordinate's part of the generator by itself.
@@ -54,5 +55,6 @@ def flmc(
 
     References: [simsekli2017], eqs. (6) and (11).
     """
+    check_alpha(alpha)
     used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    return from_drift(used, stepping(step_size, alpha, integrator, noise, preconditioner))
+    return Unadjusted(used, stepping(step_size, alpha, integrator, noise, preconditioner))

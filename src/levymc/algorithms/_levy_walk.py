@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
-from levymc import stable
+from levymc import noises
 from levymc._checks import check_interval, check_positive
-from levymc.drifts import LogDensity, like
+from levymc._trees import as_parameter, like, module
+from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm
-from ._mafla import start
+from ._base import Info, SamplingAlgorithm, start
 from ._metropolis import accept
 
 
@@ -24,8 +24,12 @@ class LevyWalkState(NamedTuple):
 
 
 def levy_walk(
-    logdensity_fn: LogDensity, scale: Any, alpha: Any = 1.2, *, coordinatewise: bool = True
-) -> SamplingAlgorithm:
+    logdensity_fn: LogDensity,
+    scale: Any,
+    alpha: ArrayLike = 1.2,
+    *,
+    coordinatewise: bool = True,
+) -> SamplingAlgorithm[LevyWalkState]:
     r"""Random-walk Metropolis with stable jumps,
 
     .. math:: y = x + s\, ξ\, e_d \quad\text{or}\quad y = x + s\, ξ, \qquad
@@ -58,27 +62,36 @@ def levy_walk(
     """
     check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy="1.2 serves in general.")
     check_positive("scale", scale, "It is the scale of the jumps.")
+    jump = noises.variable(as_parameter(alpha))
+    return LevyWalk(logdensity_fn, coordinatewise, as_parameter(scale), jump)
 
-    def init(position: Any) -> LevyWalkState:
-        return LevyWalkState(*start(logdensity_fn, position))
 
-    def step(key: Array, state: LevyWalkState) -> tuple[LevyWalkState, Info]:
+@module(static=("logdensity_fn", "coordinatewise"))
+class LevyWalk(SamplingAlgorithm[LevyWalkState]):
+    """See `levy_walk`."""
+
+    takes_minibatch = False
+    logdensity_fn: LogDensity
+    coordinatewise: bool
+    scale: Any
+    jump: noises.Variable
+
+    def init(self, position: Any, rng_key: Any = None) -> LevyWalkState:
+        return LevyWalkState(*start(self.logdensity_fn, position))
+
+    def step(self, key: Array, state: LevyWalkState, *minibatch: Any) -> tuple[LevyWalkState, Info]:
         key_noise, key_axis, key_accept = jax.random.split(key, 3)
         flat, unflatten = ravel_pytree(state.position)
-        scales = ravel_pytree(like("scale", scale, state.position))[0].astype(flat.dtype)
-        if coordinatewise:
+        scales = ravel_pytree(like("scale", self.scale, state.position))[0].astype(flat.dtype)
+        if self.coordinatewise:
             axis = jax.random.randint(key_axis, (), 0, flat.size)
-            jump = scales[axis] * stable.sample(key_noise, alpha, dtype=flat.dtype)
-            proposed = flat.at[axis].add(jump)
+            jump = scales[axis] * self.jump.draw(key_noise, (), flat.dtype)
+            proposed = unflatten(flat.at[axis].add(jump))
         else:
-            jump = scales * stable.sample(key_noise, alpha, flat.shape, dtype=flat.dtype)
-            proposed = flat + jump
-        there = unflatten(proposed)
-        chosen, rate, is_divergent = accept(
-            key_accept, tuple(state), (there, logdensity_fn(there)), 0.0
-        )
-        nothing = jnp.zeros_like(rate)
-        info = Info(jnp.ones_like(rate), rate, is_divergent, jnp.max(jnp.abs(jump)), nothing)
-        return LevyWalkState(*chosen), info
-
-    return SamplingAlgorithm(init, step)
+            jump = scales * self.jump.draw(key_noise, flat.shape, flat.dtype)
+            proposed = unflatten(flat + jump)
+        there = LevyWalkState(proposed, jnp.asarray(self.logdensity_fn(proposed)))
+        chosen, outcome = accept(key_accept, state, there, 0.0)
+        one, nothing = jnp.ones_like(outcome.rate), jnp.zeros_like(outcome.rate)
+        largest = jnp.max(jnp.abs(jump))
+        return chosen, Info(one, outcome.rate, outcome.is_divergent, largest, nothing)

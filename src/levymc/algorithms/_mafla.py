@@ -4,39 +4,44 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
-from levymc import drifts, integrators, schedules, stable
+from levymc import drifts, integrators, noises, schedules
+from levymc._checks import check_alpha
+from levymc._trees import module, spread
 from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm, add, check_start, position_dtype
+from ._base import Info, SamplingAlgorithm, add, position_dtype, start
 from ._metropolis import accept
-from ._noise import largest_size, noise_of_kind
+from ._unadjusted import Stepping, stepping
 
 
 class MaflaState(NamedTuple):
-    """Where the chain is, log φ there, and how many steps it has made."""
+    """Where the chain is, log φ and the drift there, and how many steps it has made."""
 
     position: Any
     logdensity: Array
+    drift: Any
     step: Array
 
 
 def mafla(
     logdensity_fn: LogDensity,
-    step_size: Any,
+    step_size: ArrayLike | schedules.Schedule,
     alpha: Any = 1.8,
     *,
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
-) -> SamplingAlgorithm:
+    preconditioner: Any = None,
+) -> SamplingAlgorithm[MaflaState]:
     r"""Metropolis–Hastings with FLA's step as the proposal,
 
     .. math:: y = x + m(x) + η^{1/α}\, ξ, \qquad
        a = \min\Bigl(1, \frac{φ(y)\, q(x - y - m(y))}{φ(x)\, q(y - x - m(x))}\Bigr),
 
     where m is the integrator's move over η and q the density of η^{1/α} ξ, a product of SαS
-    densities, one a coordinate.
+    densities, one per coordinate.  Density and drift at x are kept from the step before, so that a
+    step costs one of each, at y.
 
     Targets: φ exactly, for every step size, α, drift and integrator.
 
@@ -49,6 +54,8 @@ def mafla(
         drift: a `levymc.drifts.Drift`, or a function that gives the drift's values;
             `levymc.drifts.leading_term(logdensity_fn, alpha)` if not given.
         integrator: `levymc.integrators.tamed()` if not given.
+        preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
+            steps η m_d, in drift and noise.
 
     Raises:
         ValueError, TypeError: an argument outside its range; `logdensity_fn` not finite at the
@@ -63,56 +70,60 @@ def mafla(
 
     Departures: the paper has no adjusted algorithm.
     """
+    check_alpha(alpha)
     used = drifts.leading_term(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    schedule = schedules.as_schedule(step_size)
-    advance = integrator or integrators.tamed()
-    jump = noise_of_kind("independent")
+    return Mafla(logdensity_fn, used, stepping(step_size, alpha, integrator, None, preconditioner))
 
-    def init(position: Any) -> MaflaState:
-        return MaflaState(*start(logdensity_fn, position), jnp.int32(0))
 
-    def step(key: Array, state: MaflaState) -> tuple[MaflaState, Info]:
+@module(static=("logdensity_fn",))
+class Mafla(SamplingAlgorithm[MaflaState]):
+    """See `mafla`."""
+
+    takes_minibatch = False
+    logdensity_fn: LogDensity
+    drift: Any
+    how: Stepping
+
+    def init(self, position: Any, rng_key: Any = None) -> MaflaState:
+        where, logdensity = start(self.logdensity_fn, position)
+        return MaflaState(where, logdensity, self._drift_at(where), jnp.int32(0))
+
+    def step(self, key: Array, state: MaflaState, *minibatch: Any) -> tuple[MaflaState, Info]:
         key_noise, key_accept = jax.random.split(key)
-        number = state.step + 1
-        eta = schedules.at(schedule, number, position_dtype(state.position))
-        move = advance(used, state.position, eta)
-        noise = jump(key_noise, alpha, state.position, eta)
-        proposed = add(state.position, move.displacement, noise)
-        back = advance(used, proposed, eta)
+        how, number = self.how, state.step + 1
+        eta = schedules.at(how.schedule, number, position_dtype(state.position))
+        drift = self._scaled(state.position)
+        move = how.integrator(drift, state.position, eta, state.drift)
+        noise = how.noise.draw(key_noise, state.position, eta)
+        jump = noise
+        if how.preconditioner is not None:
+            jump = noises.stretched(noise, how.preconditioner, how.alpha)
+        proposed = add(state.position, move.displacement, jump)
+        there = (proposed, self.logdensity_fn(proposed), self._drift_at(proposed))
+        back = how.integrator(drift, proposed, eta, there[2])
         returning = jax.tree.map(
             lambda x, y, m: x - y - m, state.position, proposed, back.displacement
         )
-        log_ratio = _log_density(returning, alpha, eta) - _log_density(noise, alpha, eta)
-        current = (state.position, state.logdensity)
-        there = (proposed, logdensity_fn(proposed))
-        (position, logdensity), rate, is_divergent = accept(key_accept, current, there, log_ratio)
-        info = Info(eta, rate, is_divergent, largest_size(noise), move.taming)
-        return MaflaState(position, logdensity, number), info
+        log_ratio = self._log_q(returning, eta) - how.noise.logdensity(noise, eta)
+        chosen, outcome = accept(key_accept, state[:3], there, log_ratio)
+        largest = noises.largest_size(jump)
+        info = Info(eta, outcome.rate, outcome.is_divergent, largest, move.taming)
+        return MaflaState(*chosen, number), info
 
-    return SamplingAlgorithm(init, step)
+    def _scaled(self, position: Any) -> drifts.Drift:
+        """The drift in each coordinate's own time."""
+        if self.how.preconditioner is None:
+            return self.drift
+        return drifts.Scaled(self.drift, spread("preconditioner", self.how.preconditioner, position))
 
+    def _drift_at(self, position: Any) -> drifts.Evaluation:
+        return self._scaled(position).evaluate(position)
 
-def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
-    """The position and log φ there, which must be a finite number."""
-    check_start(position)
-    position = jax.tree.map(jnp.asarray, position)
-    logdensity = logdensity_fn(position)
-    if not isinstance(logdensity, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(logdensity))):
-        raise ValueError(
-            f"`logdensity_fn` must be finite at the start, got {logdensity} at {position}. "
-            "Start inside the support of the target."
+    def _log_q(self, jump: Any, eta: Array) -> Array:
+        """log q of a jump, up to a constant."""
+        if self.how.preconditioner is None:
+            return self.how.noise.logdensity(jump, eta)
+        inverse = jax.tree.map(lambda m: 1 / m, self.how.preconditioner)
+        return self.how.noise.logdensity(
+            noises.stretched(jump, inverse, self.how.alpha), eta
         )
-    return position, logdensity
-
-
-def _log_density(noise: Any, alpha: Any, step_size: Array) -> Array:
-    """log q of η^{1/α} ξ, summed over the coordinates; the constants of η cancel in the ratio."""
-    alphas = jax.tree.broadcast(alpha, noise)
-    terms = jax.tree.map(
-        lambda x, a: jnp.sum(
-            stable.logpdf(x / step_size.astype(x.dtype) ** (1 / jnp.asarray(a, x.dtype)), a)
-        ),
-        noise,
-        alphas,
-    )
-    return sum(jax.tree.leaves(terms), start=jnp.zeros_like(step_size))

@@ -3,27 +3,28 @@ r"""Stochastic-gradient FLA, and stochastic-gradient Langevin dynamics as its α
 from collections.abc import Callable
 from typing import Any
 
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
-from levymc import drifts, integrators
-from levymc._checks import check_interval
+from levymc import drifts, integrators, noises, schedules
+from levymc._checks import check_alpha
+from levymc._trees import module
 
-from ._base import ALPHA_REMEDY, Info, SamplingAlgorithm, State, init
-from ._noise import NoiseKind
-from ._scaling import check_curvature
-from ._unadjusted import stepping, unadjusted_step
+from ._base import Info, SamplingAlgorithm, State
+from ._unadjusted import Stepping, init, stepping, unadjusted_step
+
+GradEstimator = Callable[[Any, Any], Any]
 
 
 def sgfla(
-    grad_estimator: Callable[[Any, Any], Any],
-    step_size: Any,
-    alpha: Any,
+    grad_estimator: GradEstimator,
+    step_size: ArrayLike | schedules.Schedule,
+    alpha: Any = 1.7,
     *,
     integrator: integrators.Integrator | None = None,
-    noise: NoiseKind = "independent",
+    noise: noises.Noise | None = None,
     preconditioner: Any = None,
     curvature: Callable[[Any, Any], Any] | None = None,
-) -> SamplingAlgorithm:
+) -> SamplingAlgorithm[State]:
     r"""FLA with an estimate of the gradient, from a minibatch:
 
     .. math:: x' = x + η m κ\, c_α\, \widehat{∇\log φ}(x; Ω) + (η m)^{1/α}\, ξ, \qquad
@@ -51,7 +52,7 @@ def sgfla(
         step_size: η > 0, or a schedule of the step n = 1, 2, …
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
         integrator: `levymc.integrators.tamed()` if not given; `euler()` for the step as written.
-        noise: "independent", "isotropic", or `levymc.truncated(bound)`.
+        noise: `levymc.noises.independent()` if not given; `isotropic()` or `truncated(bound)`.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position.
         curvature: S, a function of (position, minibatch) that returns numbers ≥ 0 that broadcast
             to the position: a bound on -∂² log φ, for instance its row's trace.
@@ -74,26 +75,49 @@ def sgfla(
 
     References: [simsekli2017], section 3.4.  Departures: the paper has neither option.
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
-    check_curvature(curvature)
+    check_alpha(alpha)
+    if curvature is not None and not callable(curvature):
+        raise TypeError(
+            f"`curvature` must be a function of (position, minibatch), got {curvature!r}. "
+            "Such as that which a model's `row_curvature` returns."
+        )
     how = stepping(step_size, alpha, integrator, noise, preconditioner)
+    return SgFla(grad_estimator, curvature, drifts.gradient_coefficients(alpha), how)
 
-    def step(key: Array, state: State, minibatch: Any) -> tuple[State, Info]:
-        drift = drifts.scaled_gradient(lambda x: grad_estimator(x, minibatch), alpha)
-        here = None if curvature is None else lambda x: curvature(x, minibatch)
-        return unadjusted_step(key, state, drift, how, here)
 
-    return SamplingAlgorithm(init, step)
+@module(static=("grad_estimator", "curvature"))
+class SgFla(SamplingAlgorithm[State]):
+    """See `sgfla`."""
+
+    takes_minibatch = True
+    grad_estimator: GradEstimator
+    curvature: Any
+    coefficients: Any  # c_α; None where it is 1
+    how: Stepping
+
+    def init(self, position: Any, rng_key: Any = None) -> State:
+        return init(position)
+
+    def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
+        def slope(x: Any) -> Any:
+            return self.grad_estimator(x, *minibatch)
+
+        def curvature(x: Any) -> Any:
+            return self.curvature(x, *minibatch)
+
+        drift = drifts.as_drift(lambda x: drifts.scaled_gradient(self.coefficients, slope, x))
+        bound = None if self.curvature is None else curvature
+        return unadjusted_step(key, state, drift, self.how, bound)
 
 
 def sgld(
-    grad_estimator: Callable[[Any, Any], Any],
-    step_size: Any,
+    grad_estimator: GradEstimator,
+    step_size: ArrayLike | schedules.Schedule,
     *,
     integrator: integrators.Integrator | None = None,
     preconditioner: Any = None,
     curvature: Callable[[Any, Any], Any] | None = None,
-) -> SamplingAlgorithm:
+) -> SamplingAlgorithm[State]:
     r"""Stochastic-gradient Langevin dynamics, SG-FLA at α = 2 with Euler's step."""
     return sgfla(
         grad_estimator,

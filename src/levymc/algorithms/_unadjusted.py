@@ -1,47 +1,76 @@
 r"""The step that FLA, FLMC, SG-FLA, ULA and SGLD share: the drift's move, then the noise."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc import schedules
+from levymc import drifts, noises, schedules
+from levymc._checks import check_positive
+from levymc._trees import as_parameter, module, spread
 from levymc.drifts import Drift
-from levymc.integrators import Integrator, tamed
+from levymc.integrators import tamed
 
-from ._base import Info, State, add, keep_finite, position_dtype
-from ._noise import Noise, NoiseKind, largest_size, noise_of_kind
-from ._scaling import check_preconditioner, curvature_factors, multiplied, spread, stretched
+from ._base import (
+    Info,
+    SamplingAlgorithm,
+    State,
+    add,
+    check_start,
+    choose,
+    is_finite,
+    position_dtype,
+)
 
 
-class Stepping(NamedTuple):
+@module()
+class Stepping:
     """All that makes a step but the drift."""
 
     alpha: Any
-    schedule: schedules.Schedule
-    integrator: Integrator
-    noise: Noise
+    schedule: Any
+    integrator: Any
+    noise: Any
     preconditioner: Any
 
 
 def stepping(
-    step_size: Any,
-    alpha: Any,
-    integrator: Integrator | None,
-    noise: NoiseKind,
-    preconditioner: Any,
+    step_size: Any, alpha: Any, integrator: Any, noise: Any, preconditioner: Any
 ) -> Stepping:
     """Check and complete a user's options."""
-    check_preconditioner(preconditioner)
+    if preconditioner is not None:
+        check_positive(
+            "preconditioner", preconditioner, "It multiplies the step size of each coordinate."
+        )
     return Stepping(
-        alpha,
+        as_parameter(alpha),
         schedules.as_schedule(step_size),
         integrator or tamed(),
-        noise_of_kind(noise),
-        preconditioner,
+        noises.as_law(noise, alpha),
+        as_parameter(preconditioner),
     )
+
+
+@module()
+class Unadjusted(SamplingAlgorithm[State]):
+    """The algorithm of a drift."""
+
+    takes_minibatch = False
+    drift: Any
+    how: Stepping
+
+    def init(self, position: Any, rng_key: Any = None) -> State:
+        return init(position)
+
+    def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
+        return unadjusted_step(key, state, self.drift, self.how)
+
+
+def init(position: Any) -> State:
+    check_start(position)
+    return State(jax.tree.map(jnp.asarray, position), jnp.int32(0))
 
 
 def unadjusted_step(
@@ -56,17 +85,16 @@ def unadjusted_step(
     step_size = schedules.at(how.schedule, number, position_dtype(state.position))
     scaled, shortening = _scaled_drift(drift, state.position, step_size, how, curvature)
     move = how.integrator(scaled, state.position, step_size)
-    jump = how.noise(key, how.alpha, state.position, step_size)
+    jump = how.noise.draw(key, state.position, step_size)
     if how.preconditioner is not None:
-        parts = spread("preconditioner", how.preconditioner, state.position)
-        jump = stretched(jump, parts, how.alpha)
-    position, is_divergent = keep_finite(
-        add(state.position, move.displacement, jump), state.position
-    )
-    always = jnp.ones_like(step_size)
+        jump = noises.stretched(jump, how.preconditioner, how.alpha)
+    proposed = add(state.position, move.displacement, jump)
+    is_made = is_finite(proposed)
     taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
-    info = Info(step_size, always, is_divergent, largest_size(jump), taming)
-    return State(position, number), info
+    info = Info(
+        step_size, jnp.ones_like(step_size), ~is_made, noises.largest_size(jump), taming
+    )
+    return State(choose(is_made, proposed, state.position), number), info
 
 
 def _scaled_drift(
@@ -82,8 +110,27 @@ def _scaled_drift(
     given = 1.0 if how.preconditioner is None else how.preconditioner
     parts = spread("preconditioner", given, position)
     if curvature is None:
-        return multiplied(drift, parts), None
-    factors = curvature_factors(curvature, position, step_size, parts, how.alpha)
+        return drifts.Scaled(drift, parts), None
+    factors = _curvature_factors(curvature, position, step_size, parts, how.alpha)
     both = jax.tree.map(lambda m, f: jnp.asarray(m, f.dtype) * f, parts, factors)
     least = jnp.min(jnp.stack([jnp.min(leaf) for leaf in jax.tree.leaves(factors)]))
-    return multiplied(drift, both), 1 - least.astype(step_size.dtype)
+    return drifts.Scaled(drift, both), 1 - least.astype(step_size.dtype)
+
+
+def _curvature_factors(
+    curvature: Callable[[Any], Any],
+    position: Any,
+    step_size: Array,
+    preconditioner: Any,
+    alpha: Any,
+) -> Any:
+    r"""min(1, 1/(η m c_α S)) for each coordinate, S its curvature."""
+    sizes = spread("curvature", curvature(position), position)
+    alphas = jax.tree.broadcast(alpha, position)
+
+    def factor(size: Any, m: Any, a: Any) -> Array:
+        size = jnp.asarray(size)
+        scale = jnp.asarray(m * drifts.gradient_coefficient(a), size.dtype)
+        return jnp.minimum(1, 1 / (step_size.astype(size.dtype) * scale * size))
+
+    return jax.tree.map(factor, sizes, preconditioner, alphas)

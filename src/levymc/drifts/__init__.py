@@ -6,15 +6,18 @@ one partial Riesz derivative a coordinate ([simsekli2017], eq. (13)).  Each make
 """
 
 from ._centered_difference import centered_difference as centered_difference
-from ._coordinates import like as like
 from ._drift import Drift as Drift
+from ._drift import Evaluation as Evaluation
 from ._drift import Evaluations as Evaluations
 from ._drift import LogDensity as LogDensity
+from ._drift import Scaled as Scaled
 from ._drift import SignedLog as SignedLog
+from ._drift import Values as Values
 from ._drift import as_drift as as_drift
 from ._gaussian import gaussian as gaussian
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
 from ._leading_term import gradient_coefficient as gradient_coefficient
+from ._leading_term import gradient_coefficients as gradient_coefficients
 from ._leading_term import leading_term as leading_term
 from ._leading_term import scaled_gradient as scaled_gradient
 from ._quadrature import quadrature as quadrature

@@ -2,23 +2,16 @@ r"""The drift b̃ of truncated centred differences."""
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from levymc._checks import check_count, check_interval, check_positive
+from levymc._checks import check_alpha, check_count, check_positive
+from levymc._trees import as_parameter, module
 from levymc.riesz import unchecked_coefficients
 
 from ._coordinates import coordinates
-from ._drift import (
-    ALPHA_REMEDY,
-    Drift,
-    Evaluations,
-    LogDensity,
-    Position,
-    SignedLog,
-    from_signed_log,
-    signed_log_sum,
-)
-from ._gradient import gradient, is_gaussian
+from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
+from ._leading_term import gradient, is_gaussian
 
 
 def centered_difference(
@@ -55,24 +48,47 @@ def centered_difference(
 
     References: [simsekli2017], eq. (9); supplement, section 1.
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     check_positive("spacing", spacing, "It is h, the distance between the points of the sum.")
     count = check_count("num_terms", num_terms, "It is K, the terms kept on either side.")
     if is_gaussian(alpha):
         return gradient(logdensity_fn)
 
-    def signed_log(position: Position) -> SignedLog:
-        place = coordinates(logdensity_fn, position)
-        dtype = place.flat.dtype
-        gamma = place.spread("alpha", alpha, position) - 2
-        positive = jnp.asarray(unchecked_coefficients(gamma, count), dtype)
-        both = jnp.concatenate([positive[:, :0:-1], positive], axis=-1)
-        h = jnp.asarray(spacing, dtype)
-        offsets = -h * jnp.arange(-count, count + 1, dtype=dtype)
-        values, slopes = place.slope_along(jnp.broadcast_to(offsets, both.shape))
-        terms = both * slopes
-        log_terms = jnp.log(jnp.abs(terms)) + values - place.logdensity(place.flat)
-        sign, log_size = signed_log_sum(jnp.sign(terms), log_terms)
-        return place.signed_log(sign, log_size - jnp.asarray(gamma, dtype) * jnp.log(h))
+    coefficients = jax.tree.map(lambda a: unchecked_coefficients(a - 2, count), alpha)
+    return CenteredDifference(
+        logdensity_fn, count, as_parameter(alpha), as_parameter(spacing), coefficients
+    )
 
-    return from_signed_log(signed_log, Evaluations(density=1, gradient=2 * count + 1))
+
+@module(static=("logdensity_fn", "num_terms"))
+class CenteredDifference(Drift):
+    """The sum over K terms on either side; `coefficients` are g_{γ,0}, …, g_{γ,K} for each α."""
+
+    logdensity_fn: LogDensity
+    num_terms: int
+    alpha: Any
+    spacing: Any
+    coefficients: Any
+
+    @property
+    def evaluations(self) -> Evaluations:  # type: ignore[override]
+        return Evaluations(density=1, gradient=2 * self.num_terms + 1)
+
+    def evaluate(self, position: Position) -> SignedLog:
+        return _evaluate(self, position)
+
+
+@jax.jit  # step by step it would be slow
+def _evaluate(drift: CenteredDifference, position: Position) -> SignedLog:
+    place = coordinates(drift.logdensity_fn, position)
+    dtype, count = place.flat.dtype, drift.num_terms
+    positive = jnp.asarray(place.rows(drift.coefficients, position), dtype)
+    both = jnp.concatenate([positive[:, :0:-1], positive], axis=-1)
+    h = jnp.asarray(drift.spacing, dtype)
+    offsets = -h * jnp.arange(-count, count + 1, dtype=dtype)
+    values, slopes = place.slope_along(jnp.broadcast_to(offsets, both.shape))
+    terms = both * slopes
+    log_terms = jnp.log(jnp.abs(terms)) + values - place.logdensity(place.flat)
+    sign, log_size = signed_log_sum(jnp.sign(terms), log_terms)
+    gamma = jnp.asarray(place.spread("alpha", drift.alpha, position), dtype) - 2
+    return place.signed_log(sign, log_size - gamma * jnp.log(h))

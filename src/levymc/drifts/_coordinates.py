@@ -10,9 +10,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from levymc._checks import check_broadcast, check_floating, check_scalar_output, is_traced
+from levymc._checks import is_traced
+from levymc._trees import like
 
-from ._drift import LogDensity, Position, SignedLog
+from ._drift import LogDensity, Position, SignedLog, check_position
 
 
 class Coordinates(NamedTuple):
@@ -43,6 +44,18 @@ class Coordinates(NamedTuple):
         xp: ModuleType = jnp if is_traced(leaves) else np
         return xp.concatenate([xp.ravel(leaf) for leaf in leaves])
 
+    def rows(self, tables: Any, position: Position) -> Array:
+        """Tables that have a row for each α, a number or a pytree, with a row for each coordinate."""
+        of_leaves = jax.tree.leaves(jax.tree.broadcast(tables, position))
+        return jnp.concatenate(
+            [
+                jnp.broadcast_to(table, (*jnp.shape(leaf), table.shape[-1])).reshape(
+                    -1, table.shape[-1]
+                )
+                for table, leaf in zip(of_leaves, jax.tree.leaves(position), strict=True)
+            ]
+        )
+
     def _moved(self, axis: Array, offset: Array) -> Array:
         return self.logdensity(self.flat + offset * axis)
 
@@ -55,26 +68,3 @@ def coordinates(logdensity_fn: LogDensity, position: Position) -> Coordinates:
     check_position(logdensity_fn, position)
     flat, unflatten = ravel_pytree(position)
     return Coordinates(flat, unflatten, lambda vector: logdensity_fn(unflatten(vector)))
-
-
-def check_position(logdensity_fn: LogDensity, position: Position) -> None:
-    check_floating("position", position)
-    check_scalar_output("logdensity_fn", logdensity_fn, position)
-
-
-def like(name: str, parameter: Any, position: Position) -> Position:
-    """Repeat `parameter` over the leaves of `position`, in NumPy unless it is traced."""
-    try:
-        spread = jax.tree.broadcast(parameter, position)
-    except ValueError:
-        raise ValueError(
-            f"`{name}` must be one number or a pytree like the position, got the structure "
-            f"{jax.tree.structure(parameter)} for {jax.tree.structure(position)}."
-        ) from None
-    xp: ModuleType = jnp if is_traced(parameter) else np
-
-    def fit(part: Any, leaf: Any) -> Any:
-        check_broadcast(name, part, jnp.shape(leaf))
-        return xp.broadcast_to(xp.asarray(part), jnp.shape(leaf))
-
-    return jax.tree.map(fit, spread, position)

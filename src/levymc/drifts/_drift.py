@@ -1,17 +1,18 @@
 """What a drift is: values, and the same as signs and logarithms, which never overflow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
+
+from levymc._checks import check_floating, check_scalar_output
+from levymc._trees import module
 
 Position = Any  # a pytree of floating arrays
-LogDensity = Callable[[Position], Array]
-
-ALPHA_REMEDY = "Below 1 the process has no mean; at 2 the drift is the gradient of log density."
+LogDensity = Callable[[Any], ArrayLike]
+P = TypeVar("P")
 
 
 class SignedLog(NamedTuple):
@@ -24,9 +25,37 @@ class SignedLog(NamedTuple):
         """The numbers themselves, ±inf where they overflow."""
         return jax.tree.map(lambda sign, size: sign * jnp.exp(size), self.sign, self.log_size)
 
+    def signed_log(self) -> "SignedLog":
+        return self
+
+    def scaled(self, factors: Any) -> "SignedLog":
+        """Times positive factors."""
+        sizes = jax.tree.map(lambda m, s: s + jnp.log(m).astype(s.dtype), factors, self.log_size)
+        return SignedLog(self.sign, sizes)
+
+
+class Values(NamedTuple):
+    """Numbers that do not overflow, as they are."""
+
+    numbers: Position
+
+    def value(self) -> Position:
+        return self.numbers
+
+    def signed_log(self) -> SignedLog:
+        sizes = jax.tree.map(lambda leaf: jnp.log(jnp.abs(leaf)), self.numbers)
+        return SignedLog(jax.tree.map(jnp.sign, self.numbers), sizes)
+
+    def scaled(self, factors: Any) -> "Values":
+        """Times positive factors."""
+        return Values(jax.tree.map(lambda m, b: m.astype(b.dtype) * b, factors, self.numbers))
+
+
+Evaluation = Values | SignedLog
+
 
 class Evaluations(NamedTuple):
-    """What one drift costs: evaluations of the density and of its gradient a coordinate.
+    """What one drift costs: evaluations of the density and of its gradient per coordinate.
 
     A gradient that serves all coordinates at once counts as one.  The counts are those in float64.
     """
@@ -35,24 +64,55 @@ class Evaluations(NamedTuple):
     gradient: int
 
 
-@dataclass(frozen=True, eq=False)  # not a NamedTuple: jax.jit(drift) must be able to refer to it
 class Drift:
     """A drift b: call it for b(position), a pytree like the position.
 
     The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`
-    gives sign(b) and log|b| there, for an integrator that bounds its step.
+    gives sign(b) and log|b| there, for an integrator that bounds its step.  `evaluate` gives the
+    drift in the form in which it was computed, which has both.
     """
 
-    value: Callable[[Position], Position]
-    signed_log: Callable[[Position], SignedLog]
     evaluations: Evaluations
 
-    def __call__(self, position: Position) -> Position:
-        return self.value(position)
+    def evaluate(self, position: Position) -> Evaluation:
+        raise NotImplementedError
+
+    def __call__(self, position: P) -> P:
+        return self.evaluate(position).value()
+
+    def signed_log(self, position: Position) -> SignedLog:
+        return self.evaluate(position).signed_log()
+
+
+@module(static=("function", "evaluations"))
+class FromFunction(Drift):
+    """A drift given by a function of the position."""
+
+    function: Callable[[Any], Any]
+    evaluations: Evaluations = Evaluations(density=0, gradient=0)
+
+    def evaluate(self, position: Position) -> Evaluation:
+        found = self.function(position)
+        return found if isinstance(found, Evaluation) else Values(found)
+
+
+@module()
+class Scaled(Drift):
+    """A drift times positive factors, a pytree that broadcasts to the position."""
+
+    drift: Any
+    factors: Any
+
+    @property
+    def evaluations(self) -> Evaluations:  # type: ignore[override]
+        return self.drift.evaluations
+
+    def evaluate(self, position: Position) -> Evaluation:
+        return self.drift.evaluate(position).scaled(self.factors)
 
 
 def as_drift(drift: Any) -> Drift:
-    """A `Drift` as it is; a function that gives the values as one."""
+    """A `Drift` as it is; a function that gives the values, or a `SignedLog` of them, as one."""
     if isinstance(drift, Drift):
         return drift
     if not callable(drift):
@@ -60,24 +120,13 @@ def as_drift(drift: Any) -> Drift:
             f"`drift` must be a Drift or a function of the position, got {drift!r}. "
             "Make one with levymc.drifts.quadrature, for instance."
         )
-    return from_value(drift, Evaluations(density=0, gradient=0))
+    return FromFunction(drift)
 
 
-def from_value(value: Callable[[Position], Position], evaluations: Evaluations) -> Drift:
-    """A drift whose values do not overflow."""
-
-    def signed_log(position: Position) -> SignedLog:
-        values = value(position)
-        sizes = jax.tree.map(lambda leaf: jnp.log(jnp.abs(leaf)), values)
-        return SignedLog(jax.tree.map(jnp.sign, values), sizes)
-
-    return Drift(value, signed_log, evaluations)
-
-
-def from_signed_log(signed_log: Callable[[Position], SignedLog], evaluations: Evaluations) -> Drift:
-    """A drift whose values may overflow; compiled, as step by step it would be slow."""
-    compiled = jax.jit(signed_log)
-    return Drift(lambda position: compiled(position).value(), compiled, evaluations)
+def check_position(logdensity_fn: LogDensity, position: Position) -> None:
+    """Refuse what is no position, and a log density that is no scalar there."""
+    check_floating("position", position)
+    check_scalar_output("logdensity_fn", logdensity_fn, position)
 
 
 def signed_log_sum(

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc._checks import check_floating, check_interval, check_positive, check_real
+from levymc._checks import check_alpha, check_floating, check_positive, check_real
+from levymc._trees import as_parameter, module, spread
 
-from ._coordinates import like
-from ._drift import ALPHA_REMEDY, Drift, Evaluations, Position, SignedLog, from_signed_log
+from ._drift import Drift, Evaluations, Position, SignedLog
 from ._kummer import log_kummer
 
 
@@ -36,21 +36,33 @@ def gaussian(alpha: Any, mean: Any = 0.0, std: Any = 1.0) -> Drift:
         >>> round(float(levymc.drifts.gaussian(1.5)(1.0)), 4)
         -0.9417
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     check_real("mean", mean, "Give the mean of the target.")
     check_positive("std", std, "Give the standard deviation of the target.")
+    return Gaussian(*map(as_parameter, (alpha, mean, std)))
 
-    def signed_log(position: Position) -> SignedLog:
+
+@module()
+class Gaussian(Drift):
+    """Independent coordinates N(mean, std²)."""
+
+    alpha: Any
+    mean: Any
+    std: Any
+    evaluations = Evaluations(density=0, gradient=0)
+
+    def evaluate(self, position: Position) -> SignedLog:
         check_floating("position", position)
-        pairs = jax.tree.map(
-            gaussian_signed_log,
-            jax.tree.map(jnp.asarray, position),
-            *(like(*named, position) for named in (("alpha", alpha), ("mean", mean), ("std", std))),
-        )
-        outer, inner = jax.tree.structure(position), jax.tree.structure((0, 0))
-        return SignedLog(*jax.tree.transpose(outer, inner, pairs))
+        return _evaluate(self, jax.tree.map(jnp.asarray, position))
 
-    return from_signed_log(signed_log, Evaluations(density=0, gradient=0))
+
+@jax.jit  # step by step it would be slow
+def _evaluate(drift: Gaussian, position: Position) -> SignedLog:
+    named = {"alpha": drift.alpha, "mean": drift.mean, "std": drift.std}
+    parts = (spread(name, value, position) for name, value in named.items())
+    pairs = jax.tree.map(gaussian_signed_log, position, *parts)
+    outer, inner = jax.tree.structure(position), jax.tree.structure((0, 0))
+    return SignedLog(*jax.tree.transpose(outer, inner, pairs))
 
 
 def gaussian_signed_log(x: Array, alpha: Any, mean: Any, std: Any) -> tuple[Array, Array]:

@@ -5,18 +5,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from levymc._checks import check_floating, check_interval, check_positive, check_real
+from levymc._checks import check_alpha, check_floating, check_positive, check_real
+from levymc._trees import as_parameter, module
 
-from ._drift import (
-    ALPHA_REMEDY,
-    Drift,
-    Evaluations,
-    Position,
-    SignedLog,
-    from_signed_log,
-    signed_log_sum,
-)
+from ._drift import Drift, Evaluations, Position, SignedLog, signed_log_sum
 from ._gaussian import gaussian_signed_log
 
 
@@ -43,7 +37,7 @@ def gaussian_mixture(alpha: Any, weights: Any, means: Any, stds: Any) -> Drift:
         >>> bool(abs(drift(0.0)) < 1e-5)
         True
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     check_positive("weights", weights, "Leave out components of no weight.")
     check_real("means", means, "Give the means of the components.")
     check_positive("stds", stds, "Give the standard deviations of the components.")
@@ -54,18 +48,35 @@ def gaussian_mixture(alpha: Any, weights: Any, means: Any, stds: Any) -> Drift:
             f"got shapes {np.shape(weights)} and {shape}."
         )
 
-    def signed_log(position: Position) -> SignedLog:
+    return GaussianMixture(as_parameter(alpha), *map(np.asarray, (weights, means, stds)))
+
+
+@module()
+class GaussianMixture(Drift):
+    """Σ_i w_i N(μ_i, diag σ_i²)."""
+
+    alpha: Any
+    weights: Any
+    means: Any
+    stds: Any
+    evaluations = Evaluations(density=0, gradient=0)
+
+    def evaluate(self, position: Position) -> SignedLog:
         check_floating("position", position)
-        x = jnp.asarray(position)
+        x, shape = jnp.asarray(position), np.shape(self.means)
         if x.shape != shape[1:]:
             raise ValueError(f"`position` must have shape {shape[1:]}, got {x.shape}.")
-        centers = jnp.asarray(means, x.dtype)
-        widths = jnp.broadcast_to(jnp.asarray(stds, x.dtype), shape)
-        heights = -(((x - centers) / widths) ** 2) / 2 - jnp.log(widths)
-        heights = heights.reshape(shape[0], -1).sum(-1) + jnp.log(jnp.asarray(weights, x.dtype))
-        responsibility = jax.nn.log_softmax(heights).reshape(-1, *[1] * x.ndim)
-        sign, log_size = gaussian_signed_log(x, alpha, centers, widths)
-        moved = (jnp.moveaxis(part, 0, -1) for part in (sign, log_size + responsibility))
-        return SignedLog(*signed_log_sum(*moved))
+        return _evaluate(self, x)
 
-    return from_signed_log(signed_log, Evaluations(density=0, gradient=0))
+
+@jax.jit  # step by step it would be slow
+def _evaluate(drift: GaussianMixture, x: Array) -> SignedLog:
+    centers = jnp.asarray(drift.means, x.dtype)
+    widths = jnp.broadcast_to(jnp.asarray(drift.stds, x.dtype), centers.shape)
+    heights = -(((x - centers) / widths) ** 2) / 2 - jnp.log(widths)
+    log_weights = jnp.log(jnp.asarray(drift.weights, x.dtype))
+    heights = heights.reshape(len(centers), -1).sum(-1) + log_weights
+    responsibility = jax.nn.log_softmax(heights).reshape(-1, *[1] * x.ndim)
+    sign, log_size = gaussian_signed_log(x, drift.alpha, centers, widths)
+    moved = (jnp.moveaxis(part, 0, -1) for part in (sign, log_size + responsibility))
+    return SignedLog(*signed_log_sum(*moved))

@@ -1,4 +1,4 @@
-r"""The drift b̂ of the fractional Langevin algorithm."""
+r"""The drift b̂ of the fractional Langevin algorithm, and the gradient as its α = 2."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from levymc._checks import check_interval, is_traced
+from levymc._checks import check_alpha, is_traced
+from levymc._trees import module, spread
 from levymc.riesz import leading_coefficient
 
-from ._coordinates import check_position, like
-from ._drift import ALPHA_REMEDY, Drift, Evaluations, LogDensity, Position, from_value
-from ._gradient import is_gaussian
+from ._drift import Drift, Evaluations, LogDensity, Position, Values, check_position
 
 
 def leading_term(logdensity_fn: LogDensity, alpha: Any) -> Drift:
@@ -43,29 +42,50 @@ def leading_term(logdensity_fn: LogDensity, alpha: Any) -> Drift:
 
     References: [simsekli2017], eq. (14).
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
-
-    def slope(position: Position) -> Position:
-        check_position(logdensity_fn, position)
-        return jax.grad(logdensity_fn)(position)
-
-    return scaled_gradient(slope, alpha)
+    check_alpha(alpha)
+    return LeadingTerm(logdensity_fn, gradient_coefficients(alpha))
 
 
-def scaled_gradient(gradient_fn: Callable[[Position], Position], alpha: Any) -> Drift:
+def gradient(logdensity_fn: LogDensity) -> Drift:
+    """The drift at α = 2, by JAX's own differentiation."""
+    return LeadingTerm(logdensity_fn, None)
+
+
+@module(static=("logdensity_fn",))
+class LeadingTerm(Drift):
+    """c_α ∇log φ."""
+
+    logdensity_fn: LogDensity
+    coefficients: Any  # c_α; None where it is 1
+    evaluations = Evaluations(density=0, gradient=1)
+
+    def evaluate(self, position: Position) -> Values:
+        check_position(self.logdensity_fn, position)
+        return Values(scaled_gradient(self.coefficients, jax.grad(self.logdensity_fn), position))
+
+
+def scaled_gradient(
+    coefficients: Any, gradient_fn: Callable[[Position], Position], position: Position
+) -> Position:
     """c_α times a gradient of log φ that is given, or estimated."""
-    if is_gaussian(alpha):
-        return from_value(gradient_fn, Evaluations(density=0, gradient=1))
+    slopes = gradient_fn(position)
+    if coefficients is None:
+        return slopes
+    factors = spread("alpha", coefficients, position)
+    return jax.tree.map(lambda c, slope: jnp.asarray(c, slope.dtype) * slope, factors, slopes)
 
-    def value(position: Position) -> Position:
-        slopes = gradient_fn(position)
-        weights = jax.tree.map(gradient_coefficient, like("alpha", alpha, position))
-        return jax.tree.map(lambda c, slope: jnp.asarray(c, slope.dtype) * slope, weights, slopes)
 
-    return from_value(value, Evaluations(density=0, gradient=1))
+def is_gaussian(alpha: Any) -> bool:
+    """Whether every α is known to be 2."""
+    return not is_traced(alpha) and all(np.all(np.asarray(a) == 2) for a in jax.tree.leaves(alpha))
+
+
+def gradient_coefficients(alpha: Any) -> Any:
+    """c_α of b̂ = c_α ∇log φ, in NumPy unless α is traced; None where every α is known to be 2."""
+    return None if is_gaussian(alpha) else jax.tree.map(gradient_coefficient, alpha)
 
 
 def gradient_coefficient(alpha: Any) -> Any:
-    """c_α of b̂ = c_α ∇log φ, exactly one at α = 2 also where α is traced."""
+    """c_α of one α, exactly one at α = 2 also where it is traced."""
     xp: ModuleType = jnp if is_traced(alpha) else np
     return xp.where(alpha == 2, 1.0, leading_coefficient(alpha - 2))

@@ -7,22 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from levymc._checks import check_count, check_interval, check_positive, check_real, is_traced
-from levymc.riesz import KernelRule
+from levymc._checks import check_alpha, check_count, check_positive, check_real, is_traced
+from levymc._trees import as_parameter, module
+from levymc.riesz import KernelQuadrature, KernelRule, kernel_quadrature
 
 from . import _reach
 from ._coordinates import Coordinates, coordinates
-from ._drift import (
-    ALPHA_REMEDY,
-    Drift,
-    Evaluations,
-    LogDensity,
-    Position,
-    SignedLog,
-    from_signed_log,
-    signed_log_sum,
-)
-from ._gradient import gradient, is_gaussian
+from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
+from ._leading_term import gradient, is_gaussian
+
+
+WIDE = ("float32", "float64")
 
 
 def quadrature(
@@ -77,7 +72,7 @@ def quadrature(
     References: [simsekli2017], eqs. (5) and (13).  Departures: the paper differentiates φ and then
     integrates; here the kernel is differentiated instead, so that no gradient is needed.
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     count = check_count("num_nodes", num_nodes, "96 give eight digits on a double well.")
     if radius is not None and not callable(radius):
         check_positive(
@@ -87,22 +82,96 @@ def quadrature(
     check_positive("scale", scale, "Give roughly how wide the bulk of the target is.")
     if is_gaussian(alpha):
         return gradient(logdensity_fn)
+    kind = _kind_of(radius)
+    fits = {dtype: _needs_anchor(alpha, dtype) if anchored is None else anchored for dtype in WIDE}
+    return Quadrature(
+        logdensity_fn,
+        count,
+        kind,
+        radius if callable(radius) else None,
+        tuple(fits.items()),
+        None if callable(radius) else as_parameter(radius),
+        as_parameter(center),
+        as_parameter(scale),
+        {anchor: _rules(alpha, count, kind, anchor) for anchor in sorted(set(fits.values()))},
+    )
 
-    def signed_log(position: Position) -> SignedLog:
-        place = coordinates(logdensity_fn, position)
-        anchor = _needs_anchor(alpha, place.flat.dtype) if anchored is None else anchored
-        exponent = alpha if _is_number(alpha) else place.spread("alpha", alpha, position)
-        reach = _reach.Reach(
-            _radius_at(place, radius, position),
-            place.spread("center", center, position),
-            place.spread("scale", scale, position),
+
+@module(static=("logdensity_fn", "num_nodes", "kind", "radius_fn", "anchored"))
+class Quadrature(Drift):
+    """The rules are made when the drift is, of α alone, and fitted to a radius at each position.
+
+    kind: whether the radius is known to be "finite" or "infinite", or only found where it is used.
+    anchored: whether rules are, by dtype.
+    rules: those within a radius and to infinity, by whether they are anchored.
+    """
+
+    logdensity_fn: LogDensity
+    num_nodes: int
+    kind: str
+    radius_fn: Any
+    anchored: tuple[tuple[str, bool], ...]
+    radius: Any
+    center: Any
+    scale: Any
+    rules: Any
+
+    @property
+    def evaluations(self) -> Evaluations:  # type: ignore[override]
+        is_searched = self.radius is None and self.radius_fn is None
+        searched = _reach.SEARCH_EVALUATIONS if is_searched else 0
+        gradients = int(dict(self.anchored)["float64"])
+        return Evaluations(2 * self.num_nodes + 1 + searched, gradients)
+
+    def evaluate(self, position: Position) -> SignedLog:
+        return _evaluate(self, position)
+
+
+@jax.jit  # step by step it would be slow
+def _evaluate(drift: Quadrature, position: Position) -> SignedLog:
+    place = coordinates(drift.logdensity_fn, position)
+    anchored = dict(drift.anchored).get(str(place.flat.dtype), True)
+    reach = _reach.Reach(
+        _radius_at(place, drift, position),
+        place.spread("center", drift.center, position),
+        place.spread("scale", drift.scale, position),
+    )
+    within, to_infinity = (
+        _by_coordinate(place, rules, position) for rules in drift.rules[anchored]
+    )
+    rule = _reach.kernel_rule(place, reach, drift.kind, within, to_infinity)
+    return place.signed_log(*_integrate(place, rule, anchored=anchored))
+
+
+def _rules(alpha: Any, count: int, kind: str, anchored: bool) -> tuple[Any, Any]:
+    """For each α the rule within a radius and that to infinity; None for one that is not used."""
+    near = max(1, count // 4)
+
+    def made(num_near: int, num_far: int) -> Any:
+        return jax.tree.map(
+            lambda a: kernel_quadrature(a, num_near, num_far, anchored=anchored), alpha
         )
-        rule = _reach.kernel_rule(place, exponent, reach, count, anchored=anchor)
-        return place.signed_log(*_integrate(place, rule, anchored=anchor))
 
-    searched = _reach.SEARCH_EVALUATIONS if radius is None else 0
-    gradients = int(_needs_anchor(alpha, jnp.float64) if anchored is None else anchored)
-    return from_signed_log(signed_log, Evaluations(2 * count + 1 + searched, gradients))
+    within = None if kind == "infinite" else made(count, 0)
+    return within, None if kind == "finite" else made(near, max(1, count - near))
+
+
+def _by_coordinate(place: Coordinates, rules: Any, position: Position) -> Any:
+    """One rule for all coordinates as it is; rules of several α with a row for each coordinate."""
+    dtype = place.flat.dtype
+    if rules is None or isinstance(rules, KernelQuadrature):
+        return jax.tree.map(lambda table: jnp.asarray(table, dtype), rules)
+    each = jax.tree.leaves(rules, is_leaf=lambda node: isinstance(node, KernelQuadrature))
+    structure = jax.tree.structure(
+        rules, is_leaf=lambda node: isinstance(node, KernelQuadrature)
+    )
+    tables = zip(*each, strict=True)
+    return KernelQuadrature(
+        *(
+            jnp.asarray(place.rows(jax.tree.unflatten(structure, parts), position), dtype)
+            for parts in tables
+        )
+    )
 
 
 def _integrate(
@@ -123,20 +192,27 @@ def _integrate(
     return signed_log_sum(signs, log_terms)
 
 
-def _radius_at(place: Coordinates, radius: Any, position: Position) -> Any:
+def _kind_of(radius: Any) -> str:
+    """Whether a radius is known, when the drift is made, to be finite or infinite everywhere."""
+    if radius is None or callable(radius) or is_traced(radius):
+        return "unknown"
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(radius)]
+    if all(np.all(np.isfinite(leaf)) for leaf in leaves):
+        return "finite"
+    return "infinite" if all(np.all(np.isinf(leaf)) for leaf in leaves) else "unknown"
+
+
+def _radius_at(place: Coordinates, drift: Quadrature, position: Position) -> Any:
     """The radius coordinate by coordinate; None where it is to be found."""
-    if radius is None:
+    if drift.radius is None and drift.radius_fn is None:
         return None
-    return place.spread("radius", radius(position) if callable(radius) else radius, position)
+    given = drift.radius if drift.radius_fn is None else drift.radius_fn(position)
+    return place.spread("radius", given, position)
 
 
-def _is_number(alpha: Any) -> bool:
-    return jax.tree.leaves(alpha)[0] is alpha and jnp.ndim(alpha) == 0
-
-
-def _needs_anchor(alpha: Any, dtype: Any) -> bool:
+def _needs_anchor(alpha: Any, dtype: str) -> bool:
     """Whether the differences at the first node, which falls with 2 - α, would lose many digits."""
     if is_traced(alpha):
         return True
-    closest = 1e-3 if dtype == jnp.float64 else 0.15
+    closest = 1e-3 if dtype == "float64" else 0.15
     return any(np.any(np.asarray(leaf) > 2 - closest) for leaf in jax.tree.leaves(alpha))

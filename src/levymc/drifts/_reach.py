@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from levymc._checks import is_traced
-from levymc.riesz import KernelRule, kernel_quadrature
+from levymc.riesz import KernelRule
 
 from ._coordinates import Coordinates
 
@@ -27,39 +25,28 @@ class Reach(NamedTuple):
 
 
 def kernel_rule(
-    place: Coordinates, alpha: Any, reach: Reach, num_nodes: int, *, anchored: bool
+    place: Coordinates, reach: Reach, kind: str, within: Any, to_infinity: Any
 ) -> KernelRule:
-    """The rule of `num_nodes` nodes for each coordinate."""
+    """The rule for each coordinate, where the radius is "finite", "infinite", or either."""
     dtype = place.flat.dtype
     scale = jnp.asarray(reach.scale, dtype)
     distance = jnp.abs(place.flat - jnp.asarray(reach.center, dtype))
+    if kind == "infinite":
+        return to_infinity.to_infinity(distance, scale)
     if reach.radius is None:
         radius, is_finite = _find_radius(place, distance + scale)
     else:
         radius = jnp.asarray(reach.radius, dtype)
         is_finite = jnp.isfinite(radius)
-    known = not (reach.radius is None or is_traced(reach.radius))
-
-    def within() -> KernelRule:
-        rules = kernel_quadrature(alpha, num_nodes, 0, anchored=anchored, dtype=dtype)
-        return rules.within(jnp.where(is_finite, radius, 1.0))
-
-    def to_infinity() -> KernelRule:
-        near = max(1, num_nodes // 4)
-        far = max(1, num_nodes - near)
-        rules = kernel_quadrature(alpha, near, far, anchored=anchored, dtype=dtype)
-        return rules.to_infinity(distance, scale)
-
-    if known and np.all(np.isfinite(reach.radius)):
-        return within()
-    if known and np.all(np.isinf(reach.radius)):
-        return to_infinity()
+    near = within.within(jnp.where(is_finite, radius, 1.0))
+    if kind == "finite":
+        return near
     return jax.tree.map(
-        lambda near, far: jnp.where(
-            jnp.expand_dims(is_finite, tuple(range(1, near.ndim))), near, far
+        lambda one, other: jnp.where(
+            jnp.expand_dims(is_finite, tuple(range(1, one.ndim))), one, other
         ),
-        within(),
-        to_infinity(),
+        near,
+        to_infinity.to_infinity(distance, scale),
     )
 
 

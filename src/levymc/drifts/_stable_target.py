@@ -5,10 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from levymc._checks import check_floating, check_interval, check_positive
+from levymc._checks import check_alpha, check_floating, check_positive
+from levymc._trees import as_parameter, module, spread
 
-from ._coordinates import like
-from ._drift import ALPHA_REMEDY, Drift, Evaluations, Position, from_value
+from ._drift import Drift, Evaluations, Position, Values
 
 
 def stable_target(alpha: Any, scale: Any = 1.0) -> Drift:
@@ -30,13 +30,23 @@ def stable_target(alpha: Any, scale: Any = 1.0) -> Drift:
         >>> round(float(levymc.drifts.stable_target(1.6)(3.2)), 4)
         -2.0
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     check_positive("scale", scale, "Give the sigma of exp(-|sigma omega|^alpha).")
+    return StableTarget(as_parameter(alpha), as_parameter(scale))
 
-    def value(position: Position) -> Position:
+
+@module()
+class StableTarget(Drift):
+    """-x/(α s^α)."""
+
+    alpha: Any
+    scale: Any
+    evaluations = Evaluations(density=0, gradient=0)
+
+    def evaluate(self, position: Position) -> Values:
         check_floating("position", position)
-        alphas, scales = like("alpha", alpha, position), like("scale", scale, position)
+        alphas, scales = spread("alpha", self.alpha, position), spread("scale", self.scale, position)
         rates = jax.tree.map(lambda a, s: 1 / (a * s**a), alphas, scales)
-        return jax.tree.map(lambda x, r: -jnp.asarray(r, jnp.result_type(x)) * x, position, rates)
-
-    return from_value(value, Evaluations(density=0, gradient=0))
+        return Values(
+            jax.tree.map(lambda x, r: -jnp.asarray(r, jnp.result_type(x)) * x, position, rates)
+        )

@@ -76,7 +76,7 @@ def _move(
     noise_scale = (step_size ** (1 / setting.alpha)).astype(jnp.float32)
     scales = noise_scale if noises.size == 0 else noise_scale * noises[:, None]
     words = jax.random.bits(key, (len(table), setting.rank), jnp.uint32)
-    draws = stable.from_words(words, quantiles)
+    draws = stable.from_words(words, quantiles[:, 0], quantiles[:, 1])
     padding = ((0, 0), (0, table.shape[1] - setting.rank))
     jump = jnp.where(moving, scales * jnp.pad(draws, padding), 0.0)
     moved = table + (jnp.where(moving, drift, 0.0) + jump)

@@ -78,9 +78,9 @@ class KernelQuadrature(NamedTuple):
 
 
 def kernel_quadrature(
-    alpha: ArrayLike, num_near: int, num_far: int, *, anchored: bool, dtype: Any
+    alpha: ArrayLike, num_near: int, num_far: int, *, anchored: bool
 ) -> KernelQuadrature:
-    """Make the quadrature for α, a scalar or an array, which may be traced."""
+    """Make the quadrature for α, a scalar or an array; in NumPy unless it is traced."""
     rule = unchecked_rule(alpha, num_near, 3.0 if anchored else 1.0)
     xp: ModuleType = jnp if is_traced(alpha) else np
     exponent = xp.asarray(alpha, float)[..., None]
@@ -94,11 +94,11 @@ def kernel_quadrature(
     angles = ((1 + points) / 2) ** 1.5
     angle_weights = 1.5 * np.sqrt((1 + points) / 2) * point_weights / 2
     return KernelQuadrature(
-        alpha=jnp.asarray(exponent, dtype),
-        constant=jnp.asarray(kernel_constant(alpha), dtype)[..., None],
-        near_nodes=jnp.asarray(rule.nodes, dtype),
-        near_weights=jnp.asarray(weights, dtype),
-        near_weight_at_zero=jnp.asarray(at_zero, dtype),
-        far_angles=jnp.asarray(angles, dtype),
-        far_weights=jnp.asarray(angle_weights, dtype),
+        alpha=exponent,
+        constant=kernel_constant(alpha)[..., None],
+        near_nodes=rule.nodes,
+        near_weights=weights,
+        near_weight_at_zero=at_zero,
+        far_angles=angles,
+        far_weights=angle_weights,
     )

@@ -1,33 +1,43 @@
 """A progress bar across chains: rate, time left, divergences so far."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+Report = Callable[[int, int], None]
 
 
 @contextmanager
-def progress_bar(
-    wanted: bool, num_steps: int, num_chains: int
-) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(wanted: bool, num_steps: int, num_chains: int) -> Iterator[Report]:
     """Give a function to call with the steps and the divergences since the last call.
 
-    Nothing is shown where the output is no terminal.
+    Nothing is shown where the output is no terminal, nor without Rich.
     """
+    if not wanted:
+        yield lambda steps, divergent: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ModuleNotFoundError:
+        if sys.stderr.isatty():
+            print(f"{num_chains} chains … (pip install 'levymc[progress]' for a bar)", file=sys.stderr)
+        yield lambda steps, divergent: None
+        return
     console = Console(stderr=True)
     columns = (
-        TextColumn(f"{num_chains} chains"),
+        TextColumn(f"{num_chains} chain{'s' * (num_chains > 1)}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %  {task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    is_shown = wanted and console.is_terminal
     # Four times a second: drawing it ten times, as is usual, costs a core some 2 %.
-    shown = Progress(*columns, console=console, disable=not is_shown, refresh_per_second=4)
+    shown = Progress(
+        *columns, console=console, disable=not console.is_terminal, refresh_per_second=4
+    )
     with shown as bar:
-        task = bar.add_task("", total=num_steps, rate="", note="")
+        task = bar.add_task("", total=num_steps, rate="", note="compiling …")
         divergences = 0
 
         def report(steps: int, divergent: int) -> None:

@@ -1,28 +1,52 @@
-r"""What a run leaves: draws, weights, and what to know of them."""
+r"""What a run leaves: draws, weights, and what to know of them; on a screen, and in a file."""
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from levymc._files import atomic_bytes
+from levymc._trees import named_leaves
 from levymc.algorithms import Info
 
-from . import _display
-from ._step import Constant, Draws
+from ._engine import Draws
+
+FORMAT = 2
+MOST_ROWS = 12
+LEVELS = (0.05, 0.5, 0.95)
+COLUMNS = ("", "5 %", "median", "95 %")
+AT_ONCE = 64 * 2**20  # bytes of draws that are worked on at once
+# What ArviZ calls the statistics of ours and of BlackJAX's samplers.
+STATISTICS = {
+    "step_size": "step_size",
+    "acceptance_rate": "acceptance_rate",
+    "is_divergent": "diverging",
+    "energy": "energy",
+    "num_integration_steps": "n_steps",
+    "num_trajectory_expansions": "tree_depth",
+    "largest_jump": "largest_jump",
+    "taming": "taming",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """Draws of a run; every array has the axes (chain, draw, …).
 
-    positions: pytree of draws; None where only observers saw them.
+    positions: pytree of draws, or of what was kept of them; None where nothing was.  Those of a
+        large store are read when they are indexed, or by np.asarray.
     weights: the step sizes η_n, the weights of the paper's estimator; ones for other algorithms.
     info: the algorithm's diagnostics, draw by draw.
     is_interrupted: the run was stopped before its end.
     observed: what the observers of the run say, by name; every array has the chains first.
+    steps: the number of the step that each draw was kept at, counted after the burn-in.
     """
 
     positions: Any
@@ -30,6 +54,7 @@ class Result:
     info: Any
     is_interrupted: bool = False
     observed: dict[str, Any] = field(default_factory=dict)
+    steps: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
     @property
     def num_chains(self) -> int:
@@ -41,8 +66,20 @@ class Result:
 
     @property
     def num_divergent(self) -> int:
-        """Draws with a step that would have left the finite numbers."""
-        return int(np.sum(self.info.is_divergent)) if isinstance(self.info, Info) else 0
+        """Draws with a step that diverged: one of ours would have left the finite numbers."""
+        found = self.statistics.get("diverging")
+        return 0 if found is None else int(np.sum(found))
+
+    @property
+    def statistics(self) -> dict[str, np.ndarray]:
+        """One number per draw and chain, by the names that ArviZ knows."""
+        fields = self.info if isinstance(self.info, dict) else _fields(self.info)
+        shape = (self.num_chains, self.num_draws)
+        return {
+            STATISTICS[name]: np.asarray(value)
+            for name, value in fields.items()
+            if name in STATISTICS and getattr(value, "shape", None) == shape
+        }
 
     def expectation(self, g: Callable[[Any], Any]) -> Any:
         r"""The weighted estimator of E g(X), a value for each chain:
@@ -52,11 +89,19 @@ class Result:
         References: [simsekli2017], section 3.1.
         """
         self._need_positions()
-        values = jax.jit(jax.vmap(jax.vmap(g)))(self.positions)
+        of_all = jax.jit(jax.vmap(jax.vmap(g)))
         share = self.weights / self.weights.sum(axis=1, keepdims=True)
-        return jax.tree.map(
-            lambda leaf: np.einsum("cd,cd...->c...", share, np.asarray(leaf, share.dtype)), values
-        )
+        total: Any = None
+        for part in self._parts():
+            values = of_all(jax.tree.map(lambda leaf, part=part: leaf[:, part], self.positions))
+            own = jax.tree.map(
+                lambda leaf, part=part: np.einsum(
+                    "cd,cd...->c...", share[:, part], np.asarray(leaf, share.dtype)
+                ),
+                values,
+            )
+            total = own if total is None else jax.tree.map(np.add, total, own)
+        return total
 
     def mean(self) -> Any:
         """The weighted mean of the positions, for each chain."""
@@ -65,51 +110,107 @@ class Result:
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData, or a DataTree from version 1 on.
 
-        The weights and the info are in `sample_stats`.
-        """
-        import arviz
+        The weights and the statistics of the steps are in `sample_stats`.
 
+        Raises: ImportError: without ArviZ.
+        """
+        try:
+            import arviz
+        except ModuleNotFoundError as error:
+            raise ImportError("`to_arviz` needs ArviZ: pip install 'levymc[arviz]'.") from error
         self._need_positions()
-        stats: dict[str, Any] = {"weight": self.weights}
-        if isinstance(self.info, Info):
-            stats |= {
-                "diverging": self.info.is_divergent,
-                "acceptance_rate": self.info.acceptance_rate,
-                "largest_jump": self.info.largest_jump,
-                "taming": self.info.taming,
-            }
-        groups: dict[str, Any] = {"posterior": _by_name(self.positions), "sample_stats": stats}
+        posterior = {name: np.asarray(leaf) for name, leaf in named_leaves(self.positions).items()}
+        stats = {"weight": self.weights, **self.statistics}
+        groups: dict[str, Any] = {"posterior": posterior, "sample_stats": stats}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups)
         return arviz.from_dict(**groups)
 
     def save(self, path: str | Path) -> None:
         """Write all of it to one file, whole or not at all; `levymc.load` reads it."""
-        from ._saved import save
-
         save(self, Path(path))
 
     def _need_positions(self) -> None:
         if self.positions is None:
             raise ValueError(
                 "The positions of this run were not kept, as `observe` was given. "
-                "Observe what you need, or run with keep_positions=True."
+                "Observe what you need, or run with keep=True."
             )
 
+    def _parts(self) -> list[slice]:
+        """Slices of the draws, of which one at a time is worked on."""
+        leaves = jax.tree.leaves(self.positions)
+        size = sum(leaf.nbytes for leaf in leaves) // max(self.num_draws, 1)
+        step = max(1, AT_ONCE // max(size, 1))
+        return [slice(begin, begin + step) for begin in range(0, self.num_draws, step)]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Weighted quantiles of the first coordinates, all chains together: they always exist."""
+        table: list[tuple[str, ...]] = []
+        weights = np.ravel(self.weights)
+        for name, leaf in named_leaves(self.positions).items():
+            for index in np.ndindex(leaf.shape[2:]):
+                if len(table) == MOST_ROWS:
+                    return [*table, ("…", "", "", "")]
+                label = name + (f"[{', '.join(map(str, index))}]" if index else "")
+                values = np.ravel(leaf[(slice(None), slice(None), *index)])
+                levels = np.quantile(values, LEVELS, weights=weights, method="inverted_cdf")
+                table.append((label, *(f"{level:.4g}" for level in levels)))
+        return table
+
     def __rich__(self) -> Any:
-        return _display.as_rich(repr(self), _display.rows(_by_name(self.positions), self.weights))
+        from rich.table import Table
+
+        shown = Table(title=repr(self), title_justify="left")
+        for number, column in enumerate(COLUMNS):
+            shown.add_column(column, justify="left" if number == 0 else "right")
+        for cells in self._rows():
+            shown.add_row(*cells)
+        return shown
 
     def _repr_html_(self) -> str:
-        return _display.as_html(repr(self), _display.rows(_by_name(self.positions), self.weights))
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self._rows())
+        caption = f"<caption>{escape(repr(self))}</caption>"
+        return f"<table>{caption}{line(COLUMNS, 'th')}{body}</table>"
 
     def __repr__(self) -> str:
-        shapes = {name: leaf.shape[2:] for name, leaf in _by_name(self.positions).items()}
+        named = named_leaves(self.positions)
+        shapes = {name: leaf.shape[2:] for name, leaf in named.items()}
         text = f"Result({self.num_chains} chains × {self.num_draws} draws of {shapes}"
+        if any(not isinstance(leaf, np.ndarray) for leaf in named.values()):
+            text += ", on disk"
         if self.observed:
             text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
             text += f", {self.num_divergent} divergent"
         return text + (", interrupted)" if self.is_interrupted else ")")
+
+
+def _fields(info: Any) -> dict[str, Any]:
+    return info._asdict() if hasattr(info, "_asdict") else {}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A leaf that is the same in every draw, as a step size may be: it is written once."""
+
+    value: Any
+
+
+def placed(tree: Any, varying: tuple[bool, ...] | None = None, values: Any = ()) -> Any:
+    """The tree with the number of each leaf in its place; where it is fixed, a `Constant`."""
+    leaves, structure = jax.tree.flatten(tree)
+    numbers, constants = iter(range(len(leaves))), iter(values)
+    return jax.tree.unflatten(
+        structure,
+        [
+            next(numbers) if varies else Constant(np.asarray(next(constants)))
+            for varies in varying or (True,) * len(leaves)
+        ],
+    )
 
 
 def from_leaves(
@@ -119,26 +220,93 @@ def from_leaves(
     *,
     is_interrupted: bool,
     observed: dict[str, Any],
+    steps: np.ndarray,
 ) -> Result:
     """The result of leaves with axes (chain, draw, …); `structure` holds their numbers.
 
     `counts` are those of chains and draws, to which constants are spread.
     """
 
-    def filled(place: Any) -> np.ndarray:
+    def filled(place: Any) -> Any:
         if isinstance(place, Constant):
             return np.broadcast_to(place.value, (*counts, *place.value.shape))
         return leaves[place]
 
     positions, info = jax.tree.map(filled, tuple(structure))
     weights: Any = info.step_size if isinstance(info, Info) else np.ones(counts)
-    return Result(positions, weights, info, is_interrupted, observed)
+    return Result(positions, weights, info, is_interrupted, observed, steps)
 
 
-def _by_name(positions: Any) -> dict[str, Any]:
-    """Leaves by name: a dictionary's keys; x for a position that is one array."""
-    leaves = jax.tree_util.tree_leaves_with_path(positions)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf)
-        for path, leaf in leaves
+def to_json(tree: Any) -> Any:
+    """Dictionaries, lists, tuples and named tuples of numbers; other nodes are refused."""
+    if isinstance(tree, int):
+        return tree
+    if tree is None:
+        return {"kind": "none"}
+    if isinstance(tree, Constant):
+        return {"kind": "constant", "value": tree.value.item(), "dtype": str(tree.value.dtype)}
+    if isinstance(tree, dict):
+        if not all(isinstance(key, str) for key in tree):
+            raise TypeError("A store needs positions whose dictionaries have strings as keys.")
+        return {"kind": "dict", "items": {key: to_json(value) for key, value in tree.items()}}
+    if hasattr(tree, "_fields"):
+        items = {key: to_json(value) for key, value in tree._asdict().items()}
+        return {"kind": "info" if isinstance(tree, Info) else "dict", "items": items}
+    if isinstance(tree, list | tuple):
+        kind = "list" if isinstance(tree, list) else "tuple"
+        return {"kind": kind, "items": [to_json(value) for value in tree]}
+    raise TypeError(
+        f"A store keeps positions of dictionaries, lists and tuples, got {type(tree).__name__}. "
+        "Convert the position to one of these."
+    )
+
+
+def from_json(node: Any) -> Any:
+    """The tree again; a named tuple that is not levymc's comes back as a dictionary."""
+    if isinstance(node, int):
+        return node
+    kind, items = node["kind"], node.get("items")
+    if kind == "none":
+        return None
+    if kind == "constant":
+        return Constant(np.asarray(node["value"], node["dtype"]))
+    if kind in ("list", "tuple"):
+        values = [from_json(value) for value in items]
+        return values if kind == "list" else tuple(values)
+    named = {key: from_json(value) for key, value in items.items()}
+    return Info(**named) if kind == "info" else named
+
+
+FIELDS = ("positions", "weights", "info", "observed", "steps")
+
+
+def save(result: Result, path: Path) -> None:
+    """Write a result; no pickle, and checksums are the archive's own."""
+    tree = {name: getattr(result, name) for name in FIELDS}
+    header = {
+        "format": FORMAT,
+        "is_interrupted": result.is_interrupted,
+        "structure": to_json(placed(tree)),
     }
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    arrays = {str(place): np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(tree))}
+    stream = io.BytesIO()
+    np.savez(stream, levymc=text, **arrays)  # type: ignore[arg-type]
+    atomic_bytes(path, stream.getvalue())
+
+
+def load_saved(path: Path) -> Result:
+    """Read a result, or report what is wrong with the file."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["levymc"]))
+            leaves = [archive[str(place)] for place in range(len(archive.files) - 1)]
+    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is no result of levymc, or a damaged one ({type(error).__name__}). "
+            "Give a file of Result.save, or the folder of a store."
+        ) from error
+    if header["format"] != FORMAT:
+        raise ValueError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
+    tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], from_json(header["structure"]))
+    return Result(**tree, is_interrupted=header["is_interrupted"])

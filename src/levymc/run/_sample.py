@@ -1,62 +1,71 @@
-"""Run an algorithm: chains side by side, thinned, chunk by chunk."""
+"""Run an algorithm and keep its draws: in memory, or in a store that another process goes on with."""
 
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
+import numpy as np
+from jax.sharding import Mesh
 
-from levymc._checks import check_key
+from levymc.algorithms import Algorithm, Info
 
-from ._execute import Memory, any_divergences, execute
-from ._feed import source_of
-from ._prepare import Prepared, check_counts, check_observers, check_seen, count_chains, prepare
-from ._result import Result, from_leaves
-from ._shard import check_mesh, spread
-from ._step import Recipe
-from ._structure import numbered
+from ._iterate import Part, Plan, Run, march, observed_by, prepare
+from ._minibatches import Batches, Loader, Whole
+from ._progress import progress_bar
+from ._result import Result, from_leaves, load_saved, placed
+from .marks import MarksLike
+from .observe import Observer, itself
 
 
 def sample(
-    algorithm: Any,
+    algorithm: Algorithm | Sequence[Algorithm],
     key: Any,
     initial_positions: Any,
-    num_steps: Any,
+    num_steps: int,
     *,
-    thin: Any = 1,
+    thin: MarksLike = 1,
     burn_in: int = 0,
-    minibatches: Any = None,
-    observe: Any = None,
-    observe_every: Any = 1,
-    keep_positions: bool | None = None,
+    minibatches: Batches | Whole | Any = None,
+    observe: Mapping[str, Observer] | None = None,
+    observe_every: MarksLike = 1,
+    keep: bool | Callable[[Any], Any] | None = None,
     progress: bool = True,
     store: str | Path | None = None,
-    mesh: Any = None,
+    mesh: Mesh | None = None,
 ) -> Result:
     r"""Run chains of an algorithm, one from each of the initial positions.
 
     A chain's random numbers depend on `key` and on the chain's index only.  The draws are the same
-    bit for bit however the run is cut into chunks, stored, interrupted and resumed, and to rounding
+    bit for bit however the run is cut into calls, stored, interrupted and resumed, and to rounding
     whatever runs beside them.  Ctrl-C returns what there is.
 
+    The first run of an algorithm compiles a program; later ones with other numbers (step size, α,
+    number of steps …) compile nothing, as long as its functions are the same objects.
+
     Args:
-        algorithm: one of levymc's or of BlackJAX's.
+        algorithm: one of levymc's or of BlackJAX's; or a list with one for each chain, which differ
+            in their numbers alone, for a sweep over step sizes or α.
         key: a JAX random key.
         initial_positions: a pytree whose leaves have the chains along their first axis.
         num_steps: steps of each chain after burn-in.
-        thin: keep every thin-th step.
+        thin: keep every thin-th step; or the steps that are listed, or
+            `levymc.marks.logarithmic(count)`.
         burn_in: steps made before, and not kept.
         minibatches: for algorithms whose step takes one.  `levymc.batches(data, size)` draws them
             inside the compiled program, for each chain its own.  An iterable of minibatches, or a
-            function of the step's number 0, 1, …, gives one a step to all chains.
+            function of the step's number 0, 1, …, gives one per step to all chains.
             `levymc.whole(data)` gives all of the data to every step.
         observe: summaries by name, such as {"mean": levymc.observe.mean()}, of every step.
-        observe_every: show observers every k-th step only, counted after burn-in; in the others
-            they cost nothing.
-        keep_positions: keep the draws; if not given, where nothing is observed.
+        observe_every: show observers every k-th step only, counted after burn-in, or those that
+            are listed; in the others they cost nothing.
+        keep: what to keep of a position, by a function of it; or whether to keep the positions; if
+            not given, they are kept where nothing is observed.
         progress: show a bar, in a terminal.
         store: a folder that does not exist yet, for draws, state and program as the run proceeds;
-            `levymc.resume(store)` goes on from it, also after the process was killed.
+            `levymc.resume(store)` goes on from it, also after the process was killed.  It is a Zarr
+            group that xarray and ArviZ read.
         mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
 
     Returns:
@@ -73,50 +82,154 @@ def sample(
         >>> result.positions.shape
         (4, 100)
     """
-    counts = check_counts(num_steps, thin, burn_in)
-    num_chains, typed_key = count_chains(initial_positions), check_key(key)
-    check_mesh(mesh, num_chains, is_stored=store is not None)
-    source = source_of(minibatches, num_chains, is_stored=store is not None)
-    observers = check_observers(observe)
-    seen = check_seen(observe_every, counts, observers)
-    keeps = not observers if keep_positions is None else keep_positions
-    recipe = Recipe(algorithm, tuple(observers.values()), source.batch_size, keeps, seen)
-    ready = prepare(recipe, tuple(observers), source, typed_key, initial_positions, counts)
-    if store is not None:
-        from ._store import create, run_store
-
-        opened = create(Path(store), ready)
-        return finish(run_store(opened, source.feed, progress=progress))
-    return finish(_run_in_memory(spread(ready, mesh), progress=progress))
-
-
-def _run_in_memory(ready: Prepared, *, progress: bool) -> Result:
-    memory, where = Memory(), numbered(ready.draws)
-    outcome = execute(
-        ready.plan,
-        ready.program,
-        ready.inputs,
-        ready.states,
-        memory,
-        progress=progress,
-        count_divergences=any_divergences(where),
+    run = prepare(
+        algorithm,
+        key,
+        initial_positions,
+        num_steps,
+        thin=thin,
+        burn_in=burn_in,
+        minibatches=minibatches,
+        observe=observe,
+        observe_every=observe_every,
+        keep=_keeper(keep, is_observed=observe is not None),
+        is_stored=store is not None,
+        mesh=mesh,
     )
-    if not memory.num_draws:
-        raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
+    if store is None:
+        return warned(_in_memory(run, progress=progress))
+    from ._store import create, go_on
+
+    return warned(go_on(create(Path(store), run), run.feed, progress=progress))
+
+
+def resume(
+    store: str | Path,
+    *,
+    num_steps: int | None = None,
+    minibatches: Any = None,
+    progress: bool = True,
+) -> Result:
+    """Go on with a run that `levymc.sample(..., store=...)` began, and return the whole of it.
+
+    Needs nothing but the folder: the compiled program is in it, and is run.  Only resume a store
+    that you trust.  The draws are the same bytes as those of a run that nothing interrupted.
+
+    Args:
+        store: the folder.
+        num_steps: steps of each chain after burn-in, those that are made included: more than the
+            run was begun with extend it, also if it is complete.
+        minibatches: the function that the run was begun with, where it was begun with one.
+        progress: show a bar, in a terminal.
+
+    Raises:
+        StoreError: no store, or one that is damaged; what is wrong is named.
+        RuntimeError: another process is running it.
+    """
+    from ._store import extended, go_on, open_store
+
+    feed = None if minibatches is None else Loader(minibatches)
+    opened = open_store(Path(store))
+    if num_steps is not None:
+        opened = extended(opened, num_steps)
+    return warned(go_on(opened, feed, progress=progress))
+
+
+def load(path: str | Path) -> Result:
+    """Read what `Result.save` wrote, or the draws that a stored run has so far.
+
+    The run may still be going on.  Nothing of the store is executed, unless the run has observers,
+    whose summaries its program makes.
+
+    Raises:
+        StoreError, ValueError: a file or folder that is neither, or is damaged.
+    """
+    if Path(path).is_file():
+        return load_saved(Path(path))
+    from ._store import open_store, read
+
+    return read(open_store(Path(path)))
+
+
+def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:
+    """The function of a position that is kept, if any."""
+    if callable(keep):
+        return keep
+    if not (keep is None or isinstance(keep, bool)):
+        raise TypeError(
+            f"`keep` must be a function of a position, True or False, got {keep!r}. "
+            "Leave it out, and positions are kept where nothing is observed."
+        )
+    return itself if keep or (keep is None and not is_observed) else None
+
+
+class Sink(Protocol):
+    """Where draws go."""
+
+    def append(self, part: Part) -> None: ...
+
+
+def follow(
+    run: Run, carry: list[Any], done: int, sink: Sink, *, structure: Any, progress: bool
+) -> tuple[list[Any], bool]:
+    """March through a run into a sink; the last states, and whether it was interrupted."""
+    plan, place = run.plan, getattr(structure.info, "is_divergent", None)
+    with progress_bar(progress, plan.total, plan.num_chains) as report:
+        report(done, 0)
+        try:
+            for part in march(run, carry, done):
+                sink.append(part)
+                divergent = np.sum(part.draws[place]) if isinstance(place, int) else 0
+                report(part.done - done, int(divergent))
+                carry, done = part.carry, part.done
+        except KeyboardInterrupt:
+            pass  # what there is, is returned
+    return carry, done < plan.total
+
+
+class _Memory:
+    """A sink that keeps the draws."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[np.ndarray]] = []
+
+    def append(self, part: Part) -> None:
+        if part.draws and len(part.draws[0]):
+            self.parts.append(part.draws)
+
+    def joined(self) -> list[np.ndarray]:
+        """The leaves with axes (chain, draw, …)."""
+        return [np.moveaxis(np.concatenate(leaf), 0, 1) for leaf in zip(*self.parts, strict=True)]
+
+
+def _in_memory(run: Run, *, progress: bool) -> Result:
+    memory, structure = _Memory(), structure_of(run)
+    carry, is_interrupted = follow(
+        run, run.carry, 0, memory, structure=structure, progress=progress
+    )
+    leaves = memory.joined()
+    if not leaves:
+        raise KeyboardInterrupt("The run was stopped before its first draw.")
+    counts = (run.plan.num_chains, leaves[0].shape[1])
     return from_leaves(
-        memory.joined(),
-        where,
-        (ready.plan.num_chains, memory.num_draws),
-        is_interrupted=outcome.is_interrupted,
-        observed=jax.tree.unflatten(
-            jax.tree.structure(ready.observed), ready.program.finish(outcome.states)
-        ),
+        leaves,
+        structure,
+        counts,
+        is_interrupted=is_interrupted,
+        observed=observed_by(run, carry),
+        steps=run.plan.steps[: counts[1]],
     )
 
 
-def finish(result: Result) -> Result:
+def structure_of(run: Run) -> Any:
+    """The tree of the draws, with the numbers of the leaves in their places."""
+    values = run.program.fixed(run.parameters)
+    return placed(run.program.draws, run.program.varying, values)
+
+
+def warned(result: Result) -> Result:
     """Tell of divergences, with advice."""
-    if result.num_divergent:
+    if result.num_divergent and isinstance(result.info, Info):
         warnings.warn(
             f"{result.num_divergent} of {result.num_draws * result.num_chains} draws had a step "
             "that would have left the finite numbers and was not made: the chain stayed where it "

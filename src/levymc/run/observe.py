@@ -8,31 +8,46 @@ the run is told so by `observe_every`.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
 
 from levymc._checks import check_interval, check_positive, check_real
+from levymc.algorithms import Info
 
 
-class Observer(NamedTuple):
-    """A summary of one chain.
+class Observer:
+    """A summary of one chain; equal observers share one compiled program.
 
     init: of a position, the summary of no draws, a pytree of arrays.
-    update: of a summary, a position and its weight, the next summary; a weight of zero must leave
-        it as it is.
+    update: of a summary, a position, its weight and the info of its step, the next summary; a
+        weight of zero must leave it as it is.
     finish: of a summary, what is asked for.
     """
 
-    init: Callable[[Any], Any]
-    update: Callable[[Any, Any, Any], Any]
-    finish: Callable[[Any], Any]
+    def init(self, position: Any) -> Any:
+        raise NotImplementedError
+
+    def update(self, so_far: Any, position: Any, weight: Any, info: Any = None) -> Any:
+        raise NotImplementedError
+
+    def finish(self, so_far: Any) -> Any:
+        raise NotImplementedError
 
 
-def _itself(position: Any) -> Any:
+def itself(position: Any) -> Any:
+    """The position."""
     return position
+
+
+def _zeros(of: Callable[[Any], Any], position: Any) -> Any:
+    values = jax.eval_shape(of, position)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), values)
 
 
 class MeanSoFar(NamedTuple):
@@ -42,7 +57,32 @@ class MeanSoFar(NamedTuple):
     total: Any
 
 
-def mean(of: Callable[[Any], Any] = _itself) -> Observer:
+@dataclass(frozen=True)
+class Mean(Observer):
+    """See `mean`."""
+
+    of: Callable[[Any], Any]
+
+    def init(self, position: Any) -> MeanSoFar:
+        zeros = _zeros(self.of, position)
+        widest = jnp.result_type(*jax.tree.leaves(zeros), jnp.float32)
+        return MeanSoFar(zeros, jnp.zeros((), widest))
+
+    def update(self, so_far: MeanSoFar, position: Any, weight: Any, info: Any = None) -> MeanSoFar:
+        total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
+        share = weight / jnp.where(total > 0, total, 1)
+        moved = jax.tree.map(
+            lambda old, new: old + share.astype(old.dtype) * (new - old),
+            so_far.mean,
+            self.of(position),
+        )
+        return MeanSoFar(moved, total)
+
+    def finish(self, so_far: MeanSoFar) -> Any:
+        return so_far.mean
+
+
+def mean(of: Callable[[Any], Any] = itself) -> Observer:
     r"""The weighted estimator of E g(X), in one pass,
 
     .. math:: ν_n = ν_{n-1} + \frac{η_n}{η_1 + … + η_n} \bigl(g(X_n) - ν_{n-1}\bigr) .
@@ -64,22 +104,31 @@ def mean(of: Callable[[Any], Any] = _itself) -> Observer:
         >>> result.observed["square"].shape
         (4,)
     """
+    return Mean(of)
 
-    def init(position: Any) -> MeanSoFar:
-        values = jax.eval_shape(of, position)
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), values)
-        widest = jnp.result_type(*jax.tree.leaves(values), jnp.float32)
-        return MeanSoFar(zeros, jnp.zeros((), widest))
 
-    def update(so_far: MeanSoFar, position: Any, weight: Any) -> MeanSoFar:
-        total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
-        share = weight / jnp.where(total > 0, total, 1)
-        moved = jax.tree.map(
-            lambda old, new: old + share.astype(old.dtype) * (new - old), so_far.mean, of(position)
-        )
-        return MeanSoFar(moved, total)
+@dataclass(frozen=True, eq=False)
+class MeanError(Mean):
+    """See `mean_error`."""
 
-    return Observer(init, update, lambda so_far: so_far.mean)
+    truth: np.ndarray
+
+    def finish(self, so_far: MeanSoFar) -> Array:
+        return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
+
+
+def mean_error(of: Callable[[Any], Any], truth: ArrayLike) -> Observer:
+    r"""The root mean squared error of mean predictions,
+
+    .. math:: \Bigl( \frac1m \sum_i \bigl(ν_N(g)_i - y_i\bigr)^2 \Bigr)^{1/2} .
+
+    In `levymc.iterate`, that of the mean so far.
+
+    Args:
+        of: g, a function of a position that returns an array of floats, a prediction each.
+        truth: y, an array of the same shape.
+    """
+    return MeanError(of, np.asarray(truth))
 
 
 class SpreadSoFar(NamedTuple):
@@ -88,6 +137,40 @@ class SpreadSoFar(NamedTuple):
     mean: Any
     squares: Any
     total: Any
+
+
+@dataclass(frozen=True)
+class Predictive(Observer):
+    """See `predictive`."""
+
+    of: Callable[[Any], Any]
+    noise_variance: float
+    width: float
+
+    def init(self, position: Any) -> SpreadSoFar:
+        zeros = _zeros(self.of, position)
+        return SpreadSoFar(zeros, zeros, jnp.zeros((), zeros.dtype))
+
+    def update(
+        self, so_far: SpreadSoFar, position: Any, weight: Any, info: Any = None
+    ) -> SpreadSoFar:
+        step = jnp.asarray(weight, so_far.total.dtype)
+        total = so_far.total + step
+        share = step / jnp.where(total > 0, total, 1)
+        values = self.of(position)
+        moved = so_far.mean + share * (values - so_far.mean)
+        added = step * (values - so_far.mean) * (values - moved)
+        return SpreadSoFar(moved, so_far.squares + added, total)
+
+    def finish(self, so_far: SpreadSoFar) -> dict[str, Any]:
+        variance = so_far.squares / jnp.where(so_far.total > 0, so_far.total, 1)
+        half = self.width * jnp.sqrt(variance + self.noise_variance)
+        return {
+            "mean": so_far.mean,
+            "deviation": jnp.sqrt(variance),
+            "low": so_far.mean - half,
+            "high": so_far.mean + half,
+        }
 
 
 def predictive(
@@ -116,7 +199,7 @@ def predictive(
         >>> observer = levymc.observe.predictive(lambda x: x, noise_variance=1.0, level=0.9)
         >>> so_far = observer.init(jnp.zeros(()))
         >>> for value in (1.0, 3.0):
-        ...     so_far = observer.update(so_far, value, 0.1)
+        ...     so_far = observer.update(so_far, jnp.asarray(value), 0.1)
         >>> {name: round(float(value), 3) for name, value in observer.finish(so_far).items()}
         {'mean': 2.0, 'deviation': 1.0, 'low': -0.326, 'high': 4.326}
 
@@ -127,38 +210,59 @@ def predictive(
     check_real("noise_variance", noise_variance, "It is that of a new observation.")
     if noise_variance < 0:
         raise ValueError(f"`noise_variance` must not be negative, got {noise_variance}.")
-    width = NormalDist().inv_cdf((1 + level) / 2)
+    return Predictive(of, float(noise_variance), NormalDist().inv_cdf((1 + level) / 2))
 
-    def init(position: Any) -> SpreadSoFar:
-        shape = jax.eval_shape(of, position)
-        zeros = jnp.zeros(shape.shape, shape.dtype)
-        return SpreadSoFar(zeros, zeros, jnp.zeros((), shape.dtype))
 
-    def update(so_far: SpreadSoFar, position: Any, weight: Any) -> SpreadSoFar:
-        step = jnp.asarray(weight, so_far.total.dtype)
-        total = so_far.total + step
-        share = step / jnp.where(total > 0, total, 1)
-        values = of(position)
-        moved = so_far.mean + share * (values - so_far.mean)
-        added = step * (values - so_far.mean) * (values - moved)
-        return SpreadSoFar(moved, so_far.squares + added, total)
+@dataclass(frozen=True)
+class Quantiles(Observer):
+    """See `quantiles`."""
 
-    def finish(so_far: SpreadSoFar) -> dict[str, Any]:
-        variance = so_far.squares / jnp.where(so_far.total > 0, so_far.total, 1)
-        half = width * jnp.sqrt(variance + noise_variance)
-        return {
-            "mean": so_far.mean,
-            "deviation": jnp.sqrt(variance),
-            "low": so_far.mean - half,
-            "high": so_far.mean + half,
-        }
+    of: Callable[[Any], Any]
+    levels: tuple[float, ...]
+    relative_error: float
+    smallest: float
+    largest: float
 
-    return Observer(init, update, finish)
+    @property
+    def width(self) -> float:
+        return math.log((1 + self.relative_error) / (1 - self.relative_error))
+
+    @property
+    def num_bins(self) -> int:
+        return math.ceil(math.log(self.largest / self.smallest) / self.width)
+
+    def place(self, values: Array) -> Array:
+        """The bin: `num_bins` is that of zero, those of negative values come before it."""
+        smallest, num_bins = self.smallest, self.num_bins
+        size = jnp.floor(jnp.log(jnp.maximum(jnp.abs(values), smallest) / smallest) / self.width)
+        magnitude = jnp.minimum(size, num_bins - 1).astype(jnp.int32) + 1
+        signed = jnp.sign(values).astype(jnp.int32) * magnitude
+        return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
+
+    def init(self, position: Any) -> Array:
+        values = jax.eval_shape(self.of, position)
+        return jnp.zeros((*values.shape, 2 * self.num_bins + 1), values.dtype)
+
+    def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
+        bins = jnp.ravel(self.place(self.of(position)))
+        rows = so_far.reshape(len(bins), -1)
+        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
+        return added.reshape(so_far.shape)
+
+    def finish(self, so_far: Array) -> Array:
+        number = jnp.arange(1, self.num_bins + 1)
+        # As far from both bounds, relative to them.
+        middles = self.smallest * jnp.exp(number * self.width) * (1 - self.relative_error)
+        values = jnp.concatenate([-middles[::-1], jnp.zeros(1), middles]).astype(so_far.dtype)
+        cumulative = jnp.cumsum(so_far, axis=-1)
+        wanted = jnp.asarray(self.levels, so_far.dtype) * cumulative[..., -1:]
+        reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
+        return values[jnp.minimum(reached, 2 * self.num_bins)]
 
 
 def quantiles(
-    probabilities: Any,
-    of: Callable[[Any], Any] = _itself,
+    probabilities: ArrayLike,
+    of: Callable[[Any], Any] = itself,
     *,
     relative_error: float = 0.02,
     smallest: float = 1e-4,
@@ -181,40 +285,129 @@ def quantiles(
 
     References: [masson2019].  Departures: weights; bins for a range that is given.
     """
-    levels = tuple(float(p) for p in jnp.ravel(jnp.asarray(probabilities)))
+    levels = tuple(float(p) for p in np.ravel(np.asarray(probabilities)))
     for level in levels:
         check_interval("probabilities", level, 0.0, 1.0, includes_low=False, remedy="Such as 0.9.")
     check_interval("relative_error", relative_error, 0.0, 0.5, includes_low=False, remedy="0.02.")
     check_positive("smallest", smallest, "Smaller sizes count as zero.")
     check_positive("largest", largest / smallest - 1, "It must be more than `smallest`.")
-    width = math.log((1 + relative_error) / (1 - relative_error))
-    num_bins = math.ceil(math.log(largest / smallest) / width)
+    return Quantiles(of, levels, float(relative_error), float(smallest), float(largest))
 
-    def place(values: Any) -> Any:
-        """The bin: `num_bins` is that of zero, those of negative values come before it."""
-        size = jnp.floor(jnp.log(jnp.maximum(jnp.abs(values), smallest) / smallest) / width)
-        magnitude = jnp.minimum(size, num_bins - 1).astype(jnp.int32) + 1
-        signed = jnp.sign(values).astype(jnp.int32) * magnitude
-        return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
 
-    def init(position: Any) -> Any:
-        values = jax.eval_shape(of, position)
-        return jnp.zeros((*values.shape, 2 * num_bins + 1), values.dtype)
+@dataclass(frozen=True)
+class Histogram(Observer):
+    """See `histogram`."""
 
-    def update(counts: Any, position: Any, weight: Any) -> Any:
-        bins = jnp.ravel(place(of(position)))
-        rows = counts.reshape(len(bins), -1)
-        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, counts.dtype))
-        return added.reshape(counts.shape)
+    of: Callable[[Any], Any]
+    edges: tuple[float, ...]
 
-    def finish(counts: Any) -> Any:
-        number = jnp.arange(1, num_bins + 1)
-        # As far from both bounds, relative to them.
-        middles = smallest * jnp.exp(number * width) * (1 - relative_error)
-        values = jnp.concatenate([-middles[::-1], jnp.zeros(1), middles]).astype(counts.dtype)
-        cumulative = jnp.cumsum(counts, axis=-1)
-        wanted = jnp.asarray(levels, counts.dtype) * cumulative[..., -1:]
-        reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
-        return values[jnp.minimum(reached, 2 * num_bins)]
+    def init(self, position: Any) -> Array:
+        values = jax.eval_shape(self.of, position)
+        return jnp.zeros((*values.shape, len(self.edges) + 1), values.dtype)
 
-    return Observer(init, update, finish)
+    def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
+        values = self.of(position)
+        bins = jnp.ravel(jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right"))
+        rows = so_far.reshape(len(bins), -1)
+        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
+        return added.reshape(so_far.shape)
+
+    def finish(self, so_far: Array) -> Array:
+        total = jnp.sum(so_far, axis=-1, keepdims=True)
+        return so_far / jnp.where(total > 0, total, 1)
+
+
+def histogram(edges: ArrayLike, of: Callable[[Any], Any] = itself) -> Observer:
+    """The share of the weight in each bin; the first and the last are those beyond the edges.
+
+    Not valid when: in float32, beyond some 10⁷ steps, when a bin no longer grows.
+
+    Args:
+        edges: of the bins, increasing; a value on an edge belongs to the bin above it.
+        of: a function of a position that returns an array of floats; the position itself, which
+            must then be one array, if not given.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> walk = levymc.levy_walk(lambda x: -x * x / 2, 1.0)
+        >>> observe = {"halves": levymc.observe.histogram([0.0])}
+        >>> result = levymc.sample(
+        ...     walk, jax.random.key(0), jnp.zeros(4), 500, observe=observe, progress=False
+        ... )
+        >>> result.observed["halves"].shape
+        (4, 2)
+    """
+    bounds = np.ravel(np.asarray(edges, float))
+    check_real("edges", bounds, "The bins beyond the first and the last are there anyway.")
+    if bounds.size == 0 or np.any(np.diff(bounds) <= 0):
+        raise ValueError(f"`edges` must increase, got {edges!r}. Such as [-1.0, 0.0, 1.0].")
+    return Histogram(of, tuple(bounds.tolist()))
+
+
+class HopsSoFar(NamedTuple):
+    """The side where the chain was last (-1, 1, or 0 for neither yet), and how often it changed."""
+
+    side: Array
+    count: Array
+
+
+@dataclass(frozen=True)
+class Hops(Observer):
+    """See `hops`."""
+
+    low: float
+    high: float
+    of: Callable[[Any], Any]
+
+    def init(self, position: Any) -> HopsSoFar:
+        values = self.of(position)
+        return HopsSoFar(self._side(values, 0), jnp.zeros(jnp.shape(values), jnp.int32))
+
+    def _side(self, values: Any, otherwise: Any) -> Array:
+        left, right = jnp.int32(-1), jnp.int32(1)
+        return jnp.where(values < self.low, left, jnp.where(values > self.high, right, otherwise))
+
+    def update(self, so_far: HopsSoFar, position: Any, weight: Any, info: Any = None) -> HopsSoFar:
+        side = jnp.where(weight > 0, self._side(self.of(position), so_far.side), so_far.side)
+        has_changed = (side != so_far.side) & (so_far.side != 0)
+        return HopsSoFar(side, so_far.count + has_changed)
+
+    def finish(self, so_far: HopsSoFar) -> Array:
+        return so_far.count
+
+
+def hops(low: float, high: float, of: Callable[[Any], Any] = itself) -> Observer:
+    """How often a chain went from below `low` to above `high`, or back.
+
+    What happens between the two counts for neither side, so that a chain which hesitates on a
+    barrier does not hop.
+
+    Args:
+        low, high: the edges of the two sides, low ≤ high.
+        of: a function of a position that returns an array of floats; the position itself, which
+            must then be one array, if not given.
+    """
+    check_real("low", (low, high), "The sides are those below `low` and above `high`.")
+    if low > high:
+        raise ValueError(f"`low` must be at most `high`, got {low} and {high}. Exchange them.")
+    return Hops(float(low), float(high), of)
+
+
+@dataclass(frozen=True)
+class Divergences(Observer):
+    """See `divergences`."""
+
+    def init(self, position: Any) -> Array:
+        return jnp.int32(0)
+
+    def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
+        is_divergent = info.is_divergent if isinstance(info, Info) else jnp.bool_(False)
+        return so_far + (is_divergent & (weight > 0))
+
+    def finish(self, so_far: Array) -> Array:
+        return so_far
+
+
+def divergences() -> Observer:
+    """How many steps would have left the finite numbers, and were not made."""
+    return Divergences()

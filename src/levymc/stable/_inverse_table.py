@@ -42,9 +42,9 @@ def quantile_table(alpha: float, bound: float | None = None) -> Float[np.ndarray
     return np.stack(_table(alpha, math.inf if bound is None else bound), axis=-1)
 
 
-def from_words(words: UInt[Array, "..."], table: Float[Array, "cell 2"]) -> Float[Array, "..."]:
-    """One draw a 32-bit word, by a table of `quantile_table`."""
-    return _look_up(words, table[:, 0], table[:, 1])
+def from_words(words: UInt[Array, "..."], starts: Any, steps: Any) -> Float[Array, "..."]:
+    """One draw per 32-bit word, by the columns of a `quantile_table`."""
+    return _look_up(words, starts, steps)
 
 
 def _look_up(words: Array, starts: Any, steps: Any) -> Array:

@@ -35,7 +35,7 @@ def sample_truncated(
     Args:
         key: a JAX random key.
         alpha: characteristic exponent in [0.5, 2]; may be traced, or an array.
-        bound: positive, a number.
+        bound: positive, a number; may be traced, with α.
         shape: of the result; `alpha` broadcasts against it.
         dtype: as for `sample`.
 
@@ -55,13 +55,13 @@ def sample_truncated(
     sizes = check_shape("shape", shape)
     check_broadcast("alpha", alpha, sizes)
     full_shape = jnp.broadcast_shapes(sizes, jnp.shape(alpha))
-    return _draws(key, alpha, float(bound), full_shape, out_dtype).astype(out_dtype)
+    return _draws(key, alpha, bound, full_shape, out_dtype).astype(out_dtype)
 
 
-def _draws(key: Array, alpha: Any, bound: float, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+def _draws(key: Array, alpha: Any, bound: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     if wide == np.float32 and not isinstance(alpha, jax.Array) and np.ndim(alpha) == 0:
-        return _by_table(key, float(alpha), bound, shape)
+        return _by_table(key, float(alpha), float(bound), shape)
     return _by_newton(key, jnp.asarray(alpha, wide), jnp.asarray(bound, wide), shape)
 
 

@@ -1,0 +1,484 @@
+"""The compiled program of a run: chains side by side, as many steps per call as are asked for.
+
+A step's random numbers come from fold_in(fold_in(key, chain), n), n the number of the step: they
+depend on neither the calls nor the other chains.  The numbers of the algorithm, how many steps are
+made and at which of them something is kept are inputs: one program serves a whole sweep, and a
+second run compiles nothing.  The program takes and gives lists of arrays, the leaves of pytrees, so
+that a store can keep it without knowing their structure.
+
+Steps are made in blocks, for each of which the random bits are drawn at once (see `_hoist`).
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.extend.core
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from levymc.algorithms import Info
+
+from ._hoist import Hoisted, hoist
+from ._minibatches import draw_batch
+from .observe import Observer
+
+Leaves = list[Array]
+
+MOST_MARKS = 1 << 14  # per call
+DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
+BLOCK_BYTES = 4 * 2**20  # of random bits: larger blocks were no faster, and leave the cache
+LONGEST_BLOCK = 256
+NEVER = np.iinfo(np.int32).max
+
+
+class Recipe(NamedTuple):
+    """What makes a step: all that the compiled program depends on but shapes.
+
+    algorithm: the structure of the algorithm as a pytree, its functions included.
+    chain_axes: for each number of the algorithm 0, if there is one per chain, or None.
+    keep: of a position, what is kept; None for nothing.
+    batch_size: of minibatches that are drawn in the program; None where a step takes none, or is
+        given one.
+    data: the structure of `data`; where it `is_loaded`, these are minibatches, one for each step.
+    is_dense: something is kept or observed at every step.
+    keeps_all: it is kept at every step, so that there is no info to merge.
+    sees_all: whatever is kept is observed, too.
+    """
+
+    algorithm: Any
+    chain_axes: tuple[int | None, ...]
+    observers: tuple[Observer, ...]
+    keep: Callable[[Any], Any] | None
+    batch_size: int | None
+    data: Any
+    is_loaded: bool
+    is_dense: bool
+    keeps_all: bool
+    sees_all: bool
+    key_kind: str
+
+
+class Carry(NamedTuple):
+    """What the next step needs; of one chain, or of all.
+
+    observed: the summaries so far.  info: that of the steps since the last draw, if it is merged.
+    """
+
+    state: Any
+    observed: Any
+    info: Any = ()
+
+
+class Draws(NamedTuple):
+    """What is kept of a step."""
+
+    positions: Any
+    info: Any
+
+
+class Marks(NamedTuple):
+    """Where a call looks at the chains: after so many of its steps, in increasing order.
+
+    Unused entries are `NEVER`.  What is not kept may be observed only.
+    """
+
+    at: Any
+    kept: Any
+    seen: Any
+
+
+class Call(NamedTuple):
+    """`count` steps from number `first` on; `is_fresh` if a draw was kept just before them."""
+
+    first: Any
+    count: Any
+    is_fresh: Any
+    marks: Marks
+
+
+class Program(NamedTuple):
+    """The compiled functions of a run, over all chains.
+
+    advance: (parameters, carry, keys, data, call) -> (carry, draws); `draws` has `slots` places,
+        filled in the order of the kept marks.
+    begin: the leaves of the carry to begin with, given those of states and summaries.
+    states: the chains' states in a carry.
+    finish: what was observed, carry -> leaves.
+    draws: shapes of what is kept of one chain, by a `Draws`.
+    varying: for each leaf of `draws`, whether it differs from step to step; `advance` returns those.
+    fixed: parameters -> the other leaves of `draws`.
+    observed: shapes of what each observer gives in the end, for one chain.
+    block: a number of steps of which calls are best made up.
+    """
+
+    advance: Any
+    begin: Callable[[Leaves], Leaves]
+    states: Callable[[Leaves], Any]
+    finish: Any
+    fixed: Any
+    draws: Draws
+    varying: tuple[bool, ...]
+    observed: tuple[Any, ...]
+    block: int
+    slots: int
+
+
+class Shapes(NamedTuple):
+    """Shapes and dtypes of all inputs; with a recipe, a key of compiled programs."""
+
+    parameters: tuple[Any, ...]
+    carry: tuple[Any, ...]
+    carry_structure: Any
+    keys: Any
+    data: tuple[Any, ...]
+
+
+def position_of(state: Any) -> Any:
+    """A state's position; a state without one, such as that of BlackJAX's sgld, is a position."""
+    return getattr(state, "position", state)
+
+
+@jax.jit
+def _chain_keys(key: Array, chains: Array) -> Array:
+    return jax.random.key_data(jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains))
+
+
+def chain_keys(key: Array, num_chains: int) -> Array:
+    """The raw data of a key for each chain."""
+    return _chain_keys(key, jnp.arange(num_chains))
+
+
+def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
+    """The algorithm with these numbers."""
+    return jax.tree.unflatten(recipe.algorithm, parameters)
+
+
+@lru_cache(maxsize=64)
+def compile_init(recipe: Recipe) -> Callable[[Leaves, Any, Array], Carry]:
+    """The start of all chains, (parameters, positions, keys) -> carry."""
+
+    def init(parameters: Leaves, position: Any, key: Array) -> Carry:
+        wrapped = jax.random.wrap_key_data(key, impl=recipe.key_kind)
+        state = rebuild(recipe, parameters).init(position, rng_key=wrapped)
+        return Carry(state, tuple(o.init(position_of(state)) for o in recipe.observers))
+
+    return jax.jit(jax.vmap(init, in_axes=(list(recipe.chain_axes), 0, 0)))
+
+
+@lru_cache(maxsize=64)  # so that a second run of the same algorithm compiles nothing
+def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
+    machine = _machine(recipe, shapes)
+    num_info = len(jax.tree.leaves(machine.merged))
+    structure = machine.carry_structure
+    carry = jax.tree.unflatten(shapes.carry_structure, shapes.carry)
+    one_chain = _of_one_chain(carry)
+
+    def advance(
+        parameters: Leaves, carry: Leaves, keys: Array, data: Leaves, call: Call
+    ) -> tuple[Leaves, Leaves]:
+        moved, draws = _advance(machine, parameters, carry, keys, data, call)
+        return jax.tree.leaves(moved), draws
+
+    def begin(carry: Leaves) -> Leaves:
+        return [*carry, *(jnp.zeros(leaf.shape, leaf.dtype) for leaf in machine.merged)]
+
+    def finish(carry: Leaves) -> Leaves:
+        ended = jax.tree.unflatten(structure, carry)
+        return jax.tree.leaves(jax.vmap(lambda one: _finish(recipe, one))(ended))
+
+    assert structure.num_leaves == len(shapes.carry) + num_info
+    return Program(
+        jax.jit(advance),
+        begin,
+        lambda carry: jax.tree.unflatten(structure, carry).state,
+        jax.jit(finish),
+        jax.jit(lambda parameters: _fixed(machine, parameters)),
+        machine.draws,
+        machine.varying,
+        jax.eval_shape(lambda one: _finish(recipe, one), one_chain),
+        machine.block,
+        machine.slots,
+    )
+
+
+class Machine(NamedTuple):
+    """The parts of a loop over steps.
+
+    hoisted: a step of all chains, (keys, parameters, (data, states)) -> (states, info).
+    draws: shapes of what is kept of one chain.
+    info, merged: shapes of the info of all chains, and of the leaves that are carried.
+    varying: for each leaf of `draws`, whether it differs from step to step.
+    block: steps whose random bits are drawn at once.
+    slots: draws that a call can return.
+    """
+
+    recipe: Recipe
+    carry_structure: Any
+    hoisted: Hoisted
+    draws: Draws
+    info: Any
+    merged: list[Any]
+    varying: tuple[bool, ...]
+    block: int
+    slots: int
+
+
+class Loop(NamedTuple):
+    """What goes round: the chains, their info since the last draw if it is merged, and places.
+
+    offset: steps made in this call.  mark, slot: the next mark, and the next place for a draw.
+    """
+
+    state: Any
+    observed: Any
+    merged: Any
+    is_fresh: Array
+    offset: Array
+    mark: Array
+    slot: Array
+    kept: Leaves
+
+
+def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
+    carry = jax.tree.unflatten(shapes.carry_structure, shapes.carry)
+    num_chains = shapes.carry[0].shape[0]
+    keys = jax.eval_shape(lambda raw: _wrapped(recipe, raw), shapes.keys)
+    data = jax.tree.unflatten(recipe.data, shapes.data)
+    batch = jax.eval_shape(lambda tree: _batch_at(recipe, tree, 0), data)
+
+    def step_all(keys: Array, parameters: Leaves, rest: tuple[Any, Any]) -> tuple[Any, Any]:
+        each = jax.vmap(_step(recipe), in_axes=(0, list(recipe.chain_axes), None, 0))
+        return each(keys, parameters, *rest)
+
+    examples = (keys, list(shapes.parameters), (batch, carry.state))
+    hoisted = hoist(step_all, *examples)
+    states, info = jax.eval_shape(step_all, *examples)
+    kept = None if recipe.keep is None else jax.eval_shape(jax.vmap(recipe.keep), position_of(states))
+    draws = _of_one_chain(Draws(kept, info))
+    varying = _varying(recipe, hoisted, shapes, states, draws)
+    draw_bytes = num_chains * sum(
+        math.prod(leaf.shape) * leaf.dtype.itemsize
+        for leaf, varies in zip(jax.tree.leaves(draws), varying, strict=True)
+        if varies
+    )
+    is_merged = isinstance(info, Info) and not recipe.keeps_all
+    whole = carry._replace(info=info if is_merged else ())
+    bits = jax.eval_shape(hoisted.collect, keys)
+    bit_bytes = shapes.keys.size * 4 + sum(leaf.size * leaf.dtype.itemsize for leaf in bits)
+    slots = max(1, min(MOST_MARKS, DRAW_BYTES // max(draw_bytes, 1)))
+    block = max(1, min(LONGEST_BLOCK, BLOCK_BYTES // max(bit_bytes, 1)))
+    if recipe.keeps_all:  # then calls are of whole blocks, and no bits are drawn in vain
+        block = min(block, slots)
+        slots -= slots % block
+    return Machine(
+        recipe,
+        jax.tree.structure(whole),
+        hoisted,
+        draws,
+        info,
+        jax.tree.leaves(whole.info),
+        varying,
+        block,
+        slots,
+    )
+
+
+def _of_one_chain(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), tree)
+
+
+def _wrapped(recipe: Recipe, raw: Array) -> Array:
+    return jax.random.wrap_key_data(raw, impl=recipe.key_kind)
+
+
+def _batch_at(recipe: Recipe, data: Any, offset: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[offset], data) if recipe.is_loaded else data
+
+
+def _step(recipe: Recipe) -> Callable[..., tuple[Any, Any]]:
+    """A step of one chain; `data` is a minibatch, what to draw one from, or None."""
+
+    def step(key: Array, parameters: Leaves, data: Any, state: Any) -> tuple[Any, Any]:
+        key_step = key
+        if recipe.batch_size is not None:
+            key_batch, key_step = jax.random.split(key)
+            data = draw_batch(key_batch, data, recipe.batch_size)
+        batch = () if data is None else (data,)
+        return rebuild(recipe, parameters).step(key_step, state, *batch)
+
+    return step
+
+
+def _varying(
+    recipe: Recipe, hoisted: Hoisted, shapes: Shapes, states: Any, draws: Draws
+) -> tuple[bool, ...]:
+    """Positions always; of the info what does not depend on the algorithm's numbers alone."""
+    num_kept = len(jax.tree.leaves(draws.positions))
+    num_info = len(jax.tree.leaves(draws.info))
+    if any(axis is not None for axis in recipe.chain_axes):
+        return (True,) * (num_kept + num_info)
+    fixed: list[bool] = []
+
+    def note(parameters: Leaves) -> None:
+        fixed[:] = [value is not None for value in hoisted.fixed(parameters)]
+
+    jax.eval_shape(note, list(shapes.parameters))
+    of_info = fixed[len(jax.tree.leaves(states)) :]
+    return (True,) * num_kept + tuple(not same for same in of_info)
+
+
+def _fixed(machine: Machine, parameters: Leaves) -> list[Any]:
+    """The leaves of the info that are the same in all steps and chains, in their order."""
+    outs = machine.hoisted.fixed(parameters)
+    of_info = outs[len(outs) - len(jax.tree.leaves(machine.info)) :]
+    varying = machine.varying[len(machine.varying) - len(of_info) :]
+    return [leaf[0] for leaf, varies in zip(of_info, varying, strict=True) if not varies]
+
+
+def _advance(
+    machine: Machine, parameters: Leaves, carry: Leaves, keys: Array, data: Leaves, call: Call
+) -> tuple[Carry, Leaves]:
+    recipe, block = machine.recipe, machine.block
+    chains = _wrapped(recipe, keys)
+    source = jax.tree.unflatten(recipe.data, data)
+    settled = machine.hoisted.settle(parameters)
+
+    def prepare(begin: Array) -> Any:
+        numbers = call.first + begin + jnp.arange(block, dtype=jnp.int32)
+        keys_of_step = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+        step_keys = jax.vmap(keys_of_step, in_axes=(None, 0))(chains, numbers)
+        return step_keys, jax.vmap(machine.hoisted.collect)(step_keys)
+
+    def make_step(prepared: Any, begin: Array, loop: Loop) -> tuple[Loop, Any]:
+        own = jax.tree.map(lambda leaf: leaf[loop.offset - begin], prepared)
+        rest = (_batch_at(recipe, source, loop.offset), loop.state)
+        state, info = machine.hoisted.replay(own[1], settled, own[0], parameters, rest)
+        merged = _merged(loop.is_fresh, loop.merged, info) if machine.merged else ()
+        moved = loop._replace(
+            state=state, merged=merged, is_fresh=jnp.bool_(False), offset=loop.offset + 1
+        )
+        return moved, info
+
+    def one_block(number: Array, loop: Loop) -> Loop:
+        begin = number * block
+        end = jnp.minimum(begin + block, call.count)
+        prepared = prepare(begin)
+
+        def one_step(loop: Loop) -> Loop:
+            return _look(machine, call.marks, *make_step(prepared, begin, loop))
+
+        def one_stretch(loop: Loop) -> Loop:
+            until = jnp.minimum(call.marks.at[loop.mark], end)
+            return _look(
+                machine,
+                call.marks,
+                *jax.lax.while_loop(
+                    lambda both: both[0].offset < until,
+                    lambda both: make_step(prepared, begin, both[0]),
+                    (loop, nothing),
+                ),
+            )
+
+        body = one_step if recipe.is_dense else one_stretch
+        return jax.lax.while_loop(lambda loop: loop.offset < end, body, loop)
+
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), machine.info)
+    loop = _start(machine, jax.tree.unflatten(machine.carry_structure, carry), call)
+    loop = jax.lax.fori_loop(0, -(-call.count // block), one_block, loop)
+    return Carry(loop.state, loop.observed, loop.merged), loop.kept
+
+
+def _start(machine: Machine, carry: Carry, call: Call) -> Loop:
+    zero, leaves = jnp.int32(0), jax.tree.leaves(machine.draws)
+    num_chains = jax.tree.leaves(carry.state)[0].shape[0]
+    # One place more than are asked for, as what is not kept is written, too.
+    kept = [
+        jnp.zeros((machine.slots + 1, num_chains, *leaf.shape), leaf.dtype)
+        for leaf, varies in zip(leaves, machine.varying, strict=True)
+        if varies
+    ]
+    return Loop(carry.state, carry.observed, carry.info, call.is_fresh, zero, zero, zero, kept)
+
+
+def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
+    """Keep and observe the chains, if a mark is here; the next draw is written over what is not.
+
+    `info` is that of the last step.
+    """
+    recipe = machine.recipe
+    is_mark, is_kept, is_seen = _flags(recipe, marks, loop)
+    positions = None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(loop.state))
+    leaves = jax.tree.leaves(Draws(positions, loop.merged if machine.merged else info))
+    written = [leaf for leaf, varies in zip(leaves, machine.varying, strict=True) if varies]
+    return loop._replace(
+        observed=_observe(recipe, is_seen, loop, info),
+        is_fresh=jnp.asarray(is_kept, bool),
+        mark=loop.mark + is_mark,
+        slot=loop.slot + is_kept,
+        kept=[
+            jax.lax.dynamic_update_index_in_dim(place, leaf, loop.slot, 0)
+            for place, leaf in zip(loop.kept, written, strict=True)
+        ],
+    )
+
+
+def _flags(recipe: Recipe, marks: Marks, loop: Loop) -> tuple[Any, Any, Any]:
+    """Whether a mark is here, what is to be kept, and what to be observed.
+
+    Where all steps are alike, those of the first mark are those of the call: nothing is looked up.
+    """
+    if recipe.keeps_all and (recipe.sees_all or not recipe.observers):
+        return 0, 1, marks.seen[0]
+    is_mark = loop.offset == marks.at[loop.mark]
+    return is_mark, is_mark & marks.kept[loop.mark], is_mark & marks.seen[loop.mark]
+
+
+def _observe(recipe: Recipe, is_seen: Array, loop: Loop, info: Any) -> Any:
+    """The summaries after a look; what observers do not see, they do not compute."""
+    if not recipe.observers:
+        return loop.observed
+
+    def one_chain(is_seen: Any, state: Any, info: Any, observed: Any) -> tuple[Any, ...]:
+        weight = jnp.where(is_seen, info.step_size if isinstance(info, Info) else 1.0, 0.0)
+        return tuple(
+            observer.update(summary, position_of(state), weight, info)
+            for observer, summary in zip(recipe.observers, observed, strict=True)
+        )
+
+    each = jax.vmap(one_chain, in_axes=(None, 0, 0, 0))
+    if recipe.sees_all:
+        return each(is_seen, loop.state, info, loop.observed)
+    # Outside the map over chains, within which both branches would be computed.
+    return jax.lax.cond(
+        is_seen,
+        lambda *given: each(True, *given),
+        lambda _state, _info, earlier: earlier,
+        loop.state,
+        info,
+        loop.observed,
+    )
+
+
+def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
+    """The info of all steps since the last draw: of ours the extremes, of other's the last."""
+    if not isinstance(later, Info):
+        return later
+
+    def unless_fresh(join: Callable[[Array, Array], Array], old: Array, new: Array) -> Array:
+        return jnp.where(is_fresh, new, join(old, new))
+
+    return later._replace(
+        is_divergent=unless_fresh(jnp.logical_or, earlier.is_divergent, later.is_divergent),
+        largest_jump=unless_fresh(jnp.maximum, earlier.largest_jump, later.largest_jump),
+        taming=unless_fresh(jnp.maximum, earlier.taming, later.taming),
+    )
+
+
+def _finish(recipe: Recipe, carry: Carry) -> tuple[Any, ...]:
+    """What the observers of one chain say."""
+    pairs = zip(recipe.observers, carry.observed, strict=True)
+    return tuple(observer.finish(summary) for observer, summary in pairs)

@@ -1,0 +1,503 @@
+"""The loop over steps that everything sits on: prepare a run, march through it, look at it."""
+
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array
+
+from levymc import noises
+from levymc._checks import check_count, check_floating, check_key
+from levymc.algorithms import Algorithm, as_algorithm
+
+from ._engine import (
+    MOST_MARKS,
+    NEVER,
+    Call,
+    Leaves,
+    Marks,
+    Program,
+    Recipe,
+    Shapes,
+    chain_keys,
+    compile_init,
+    compile_program,
+)
+from ._minibatches import Feed, Fixed, Source, source_of
+from .marks import At, Every, MarksLike, as_marks
+from .observe import Observer
+
+FIRST_STEPS = 8
+SECONDS_PER_CALL = 0.25  # so that a progress bar moves, and Ctrl-C is heard
+_ENDED = (
+    "`minibatches` ended after {} of {} steps, and the run with them. "
+    "Give an iterable that is long enough, such as itertools.cycle(...)."
+)
+
+
+class Plan(NamedTuple):
+    """`burn_in` steps, then `num_steps`, some of which are kept and some observed."""
+
+    num_chains: int
+    num_steps: int
+    burn_in: int
+    kept: Every | At
+    seen: Every | At | None
+
+    @property
+    def total(self) -> int:
+        return self.burn_in + self.num_steps
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Those that are kept, counted after the burn-in."""
+        return self.kept.within(0, self.num_steps, self.num_steps)
+
+    def steps_until(self, done: int) -> np.ndarray:
+        """Those that are kept once `done` steps were made, burn-in and all."""
+        return self.kept.within(0, max(done - self.burn_in, 0), self.num_steps)
+
+    def call(self, done: int, most: int, slots: int) -> Call:
+        """The next call after `done` steps, of at most `most`, with at most `slots` draws."""
+        if done < self.burn_in:
+            nowhere = np.zeros(0, np.int64)
+            return _call(done, min(most, self.burn_in - done), False, nowhere, nowhere)
+        begin = done - self.burn_in
+        end = min(begin + most, self.num_steps)
+        kept = self.kept.within(begin, end, slots)
+        end = int(kept[-1]) if len(kept) == slots else end
+        seen = kept[:0] if self.seen is None else self.seen.within(begin, end, MOST_MARKS)
+        if len(np.union1d(kept, seen)) >= MOST_MARKS:
+            end = int(np.union1d(kept, seen)[MOST_MARKS - 1])
+        is_fresh = begin == 0 or len(self.kept.within(begin - 1, begin, 1)) > 0
+        inside = [marks[marks <= end] - begin for marks in (kept, seen)]
+        return _call(done, end - begin, is_fresh, *inside)
+
+
+def _call(first: int, count: int, is_fresh: bool, kept: np.ndarray, seen: np.ndarray) -> Call:
+    places = np.union1d(kept, seen)
+    at = np.full(MOST_MARKS, NEVER, np.int32)
+    at[: len(places)] = places
+    flags = []
+    for marks in (kept, seen):
+        flag = np.zeros(MOST_MARKS, bool)
+        flag[: len(places)] = np.isin(places, marks)
+        flags.append(flag)
+    return Call(np.int32(first), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
+
+
+class Run(NamedTuple):
+    """A run that is ready.
+
+    parameters: the algorithm's numbers.  carry: the chains at their starts.
+    names: of the observers.
+    """
+
+    plan: Plan
+    program: Program
+    parameters: Leaves
+    keys: Array
+    feed: Feed
+    carry: Leaves
+    names: tuple[str, ...]
+
+
+class Part(NamedTuple):
+    """What a call leaves: `done` steps of the run are made; `draws` has the axes (draw, chain, …).
+
+    is_last: nothing follows, though perhaps not all steps were made.
+    """
+
+    done: int
+    carry: Leaves
+    draws: list[np.ndarray]
+    is_last: bool
+
+
+def march(
+    run: Run, carry: Leaves, done: int = 0, stops: Every | At | None = None
+) -> Iterator[Part]:
+    """Make the steps from `done` on, some per call; a loader that ends, ends the run.
+
+    While a call is computed, the one before it is in the hands of the caller.  With `stops`, calls
+    end there, and nothing is computed ahead.
+    """
+    total, length, ahead = run.plan.total, FIRST_STEPS, int(stops is None)
+    if done < total:
+        _compile(run, carry)
+    clock, launched = time.perf_counter(), deque[_Launched]()
+    while done < total:
+        latest = _launch(run, carry, done, _most_steps(run.plan, done, length, stops))
+        launched.append(latest)
+        carry, done, is_cut = latest.carry, latest.done, latest.is_cut
+        while len(launched) > (0 if is_cut or done == total else ahead):
+            yield launched.popleft().settle(done == total or is_cut)
+        if is_cut:
+            warnings.warn(_ENDED.format(done, total), stacklevel=5)
+            return
+        now = time.perf_counter()
+        length, clock = _next_length(length, now - clock, run.program.block), now
+
+
+def _compile(run: Run, carry: Leaves) -> None:
+    """Compile before the clock runs, by a call of no steps."""
+    nowhere = np.zeros(0, np.int64)
+    data, _ = run.feed.take(0, 0)
+    call = _call(0, 0, False, nowhere, nowhere)
+    run.program.advance(run.parameters, carry, run.keys, data, call)
+
+
+def _most_steps(plan: Plan, done: int, length: int, stops: Every | At | None) -> int:
+    """How many steps the next call may make."""
+    after = done - plan.burn_in
+    if stops is None or after < 0:
+        return length
+    following = stops.within(after, plan.num_steps, 1)
+    return min(length, int(following[0]) - after) if len(following) else length
+
+
+class _Launched(NamedTuple):
+    """A part that is being computed; `is_cut` if the data ended before its steps did."""
+
+    done: int
+    carry: Leaves
+    draws: Leaves
+    num_kept: int
+    is_cut: bool
+
+    def settle(self, is_last: bool) -> Part:
+        """Wait for it."""
+        jax.block_until_ready(self.carry)
+        draws = [np.asarray(leaf)[: self.num_kept] for leaf in self.draws]
+        return Part(self.done, self.carry, draws, is_last)
+
+
+def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
+    call = run.plan.call(done, min(most, run.feed.capacity), run.program.slots)
+    wanted = int(call.count)
+    data, fed = run.feed.take(done, wanted)
+    call = call._replace(count=np.int32(fed))
+    moved, draws = run.program.advance(run.parameters, carry, run.keys, data, call)
+    num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
+    return _Launched(done + fed, moved, draws, num_kept, fed < wanted)
+
+
+def _next_length(length: int, seconds: float, block: int) -> int:
+    """Steps for the time of a call, if the last took `seconds`; in whole blocks, if more than one.
+
+    A call after which another is computed already is timed by what is left of it: that is why the
+    length grows step by step.
+    """
+    wanted = int(min(length * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * length, 2**30))
+    return max(1, wanted - wanted % block if wanted > block else wanted)
+
+
+def prepare(
+    algorithm: Any,
+    key: Any,
+    initial_positions: Any,
+    num_steps: Any,
+    *,
+    thin: Any,
+    burn_in: Any,
+    minibatches: Any,
+    observe: Any,
+    observe_every: Any,
+    keep: Callable[[Any], Any] | None,
+    is_stored: bool = False,
+    mesh: Any = None,
+) -> Run:
+    """From the arguments of a run to a program that is ready to go."""
+    num_chains, typed_key = _count_chains(initial_positions), check_key(key)
+    structure, parameters, axes = _numbers_of(algorithm, num_chains)
+    plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
+    observers = _check_observers(observe)
+    _check_mesh(mesh, num_chains, is_stored=is_stored)
+    source = source_of(minibatches, num_chains, is_stored=is_stored)
+    is_every = plan.kept == Every(1)
+    recipe = Recipe(
+        algorithm=structure,
+        chain_axes=axes,
+        observers=tuple(observers.values()),
+        keep=keep,
+        batch_size=source.batch_size,
+        data=source.structure,
+        is_loaded=not isinstance(source.feed, Fixed),
+        is_dense=is_every or plan.seen == Every(1),
+        keeps_all=is_every,
+        sees_all=plan.seen in (Every(1), plan.kept),
+        key_kind=str(jax.random.key_impl(typed_key)),
+    )
+    return _start(recipe, plan, parameters, typed_key, initial_positions, source, observers, mesh)
+
+
+def _start(
+    recipe: Recipe,
+    plan: Plan,
+    parameters: Leaves,
+    key: Array,
+    positions: Any,
+    source: Source,
+    observers: dict[str, Observer],
+    mesh: Any,
+) -> Run:
+    keys = chain_keys(key, plan.num_chains)
+    _check_batch(recipe, parameters, positions, source)
+    init = compile_init(recipe)
+    carry = jax.tree.map(_strong, init(parameters, jax.tree.map(jnp.asarray, positions), keys))
+    _check_finite(carry.state)
+    leaves, structure = jax.tree.flatten(carry)
+    data, _ = source.feed.take(0, 0)
+    shapes = Shapes(
+        tuple(map(_shape, parameters)),
+        tuple(map(_shape, leaves)),
+        structure,
+        _shape(keys),
+        tuple(map(_shape, data)),
+    )
+    program = compile_program(recipe, shapes, jnp.result_type(float))
+    begun = program.begin(leaves)
+    if mesh is not None:
+        keys, begun = _over_devices(mesh, (keys, begun))
+    return Run(plan, program, parameters, keys, source.feed, begun, tuple(observers))
+
+
+def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
+def _strong(leaf: Array) -> Array:
+    """Without JAX's weak type: steps lose it, and the program would be compiled anew for them."""
+    return jax.lax.convert_element_type(leaf, leaf.dtype) if leaf.weak_type else leaf
+
+
+def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int | None, ...]]:
+    """The structure of an algorithm, its numbers, and which of them differ between chains."""
+    if not isinstance(algorithm, list | tuple) or hasattr(algorithm, "_fields"):
+        leaves, structure = jax.tree.flatten(as_algorithm(algorithm))
+        return structure, [_number(leaf) for leaf in leaves], (None,) * len(leaves)
+    if len(algorithm) != num_chains:
+        raise ValueError(
+            f"`algorithm` must be one, or one for each of the {num_chains} chains, "
+            f"got a list of {len(algorithm)}."
+        )
+    each = [as_algorithm(one) for one in algorithm]
+    if len({jax.tree.structure(one) for one in each}) > 1:  # α = 2 among others
+        each = [_tabulated(one) for one in each]
+    structures = {jax.tree.structure(one) for one in each}
+    if len(structures) > 1:
+        raise ValueError(
+            "`algorithm` must be a list of algorithms that differ in their numbers alone, got "
+            f"{len(structures)} kinds. Build all of them from the same functions and options."
+        )
+    columns = list(zip(*map(jax.tree.leaves, each), strict=True))
+    are_same = [all(np.array_equal(column[0], other) for other in column) for column in columns]
+    numbers = [
+        _number(column[0] if same else np.stack([np.asarray(_number(leaf)) for leaf in column]))
+        for column, same in zip(columns, are_same, strict=True)
+    ]
+    return structures.pop(), numbers, tuple(None if same else 0 for same in are_same)
+
+
+def _tabulated(algorithm: Any) -> Any:
+    return jax.tree.map(
+        lambda node: node.tabulated() if noises.is_variable(node) else node,
+        algorithm,
+        is_leaf=noises.is_variable,
+    )
+
+
+def _number(leaf: Any) -> Array:
+    dtype = jnp.result_type(float) if isinstance(leaf, float) else None
+    return jnp.asarray(leaf, dtype)
+
+
+def _plan(
+    num_chains: int, num_steps: Any, burn_in: Any, thin: Any, observe: Any, observe_every: Any
+) -> Plan:
+    steps = check_count("num_steps", num_steps, "It is the number of steps of each chain.")
+    unkept = check_count("burn_in", burn_in, "It is a number of steps.", least=0)
+    if steps + unkept >= NEVER:
+        raise ValueError(
+            f"`num_steps` must be less than 2³¹ with the burn-in, got {steps + unkept}. "
+            "Run more chains, or begin anew from the last positions."
+        )
+    kept = as_marks("thin", thin, steps)
+    seen = as_marks("observe_every", observe_every, steps)
+    if observe is None and seen != Every(1):
+        raise ValueError(
+            f"`observe_every` must be 1 without `observe`, got {observe_every!r}. "
+            "To keep fewer draws, use `thin`."
+        )
+    return Plan(num_chains, steps, unkept, kept, None if observe is None else seen)
+
+
+def _count_chains(positions: Any) -> int:
+    check_floating("initial_positions", positions)
+    leaves = jax.tree.leaves(positions)
+    counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
+    if len(counts) != 1 or 0 in counts:
+        raise ValueError(
+            "`initial_positions` must have the chains along the first axis of every leaf, "
+            f"got first axes of {sorted(counts)}. For one chain, add an axis: x[None]."
+        )
+    return counts.pop()
+
+
+def _check_observers(observe: Any) -> dict[str, Observer]:
+    if observe is None:
+        return {}
+    is_right = isinstance(observe, Mapping) and all(
+        isinstance(name, str) and isinstance(observer, Observer)
+        for name, observer in observe.items()
+    )
+    if not is_right:
+        raise TypeError(
+            f"`observe` must have observers by name, got {observe!r}. "
+            'Such as {"mean": levymc.observe.mean()}.'
+        )
+    return dict(observe)
+
+
+def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Source) -> None:
+    """Refuse minibatches for an algorithm that takes none, and the other way round."""
+    algorithm = jax.tree.unflatten(recipe.algorithm, parameters)
+    takes = getattr(algorithm, "takes_minibatch", None)
+    is_given = source.structure != jax.tree.structure(None)
+    if takes is None or takes == is_given:
+        return
+    if takes:
+        raise TypeError(
+            f"`minibatches` must be given, as {type(algorithm).__name__} takes one at each step. "
+            "Such as levymc.batches(data, 100), or levymc.whole(data)."
+        )
+    raise TypeError(
+        f"`minibatches` must not be given, as {type(algorithm).__name__} takes none. "
+        "For stochastic gradients use levymc.sgfla or levymc.sgld."
+    )
+
+
+def _check_finite(states: Any) -> None:
+    """Refuse starts at which something is not finite."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(states):
+        values = np.asarray(leaf)
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and not np.all(np.isfinite(values)):
+            wrong = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            raise ValueError(
+                f"`initial_positions` must give finite states, got a state whose "
+                f"{jax.tree_util.keystr(path)} is not, in chains {np.flatnonzero(wrong).tolist()}. "
+                "Start inside the support of the target."
+            )
+
+
+def _check_mesh(mesh: Any, num_chains: int, *, is_stored: bool) -> None:
+    if mesh is None:
+        return
+    if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
+        raise TypeError(
+            f"`mesh` must be a jax.sharding.Mesh with one axis, got {mesh!r}. "
+            'Such as jax.make_mesh((jax.device_count(),), ("chains",)).'
+        )
+    if num_chains % mesh.size:
+        raise ValueError(
+            f"`mesh` must have a number of devices that divides the {num_chains} chains, "
+            f"got {mesh.size}. Add chains, or take fewer devices."
+        )
+    if is_stored:
+        raise ValueError(
+            f"`mesh` must be None with `store`, got {mesh!r}: a stored program is for one device. "
+            "Leave one of them out."
+        )
+
+
+def _over_devices(mesh: Mesh, chains: Any) -> Any:
+    """Put the chains onto the devices; the compiled program follows them."""
+    # Left to the compiler: with explicit axes every gather would need to be told its sharding.
+    automatic = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
+    return jax.device_put(chains, NamedSharding(automatic, PartitionSpec(mesh.axis_names[0])))
+
+
+class Visit(NamedTuple):
+    """What `iterate` gives.
+
+    step: how many steps were made after the burn-in.
+    states: of the algorithm; every leaf has the chains along its first axis.
+    observed: what the observers give so far, by name, for each chain.
+    """
+
+    step: int
+    states: Any
+    observed: dict[str, Any]
+
+
+def iterate(
+    algorithm: Algorithm | Sequence[Algorithm],
+    key: Any,
+    initial_positions: Any,
+    num_steps: int,
+    *,
+    at: MarksLike = 1,
+    burn_in: int = 0,
+    minibatches: Any = None,
+    observe: Mapping[str, Observer] | None = None,
+    observe_every: MarksLike = 1,
+    mesh: Mesh | None = None,
+) -> Iterator[Visit]:
+    """Run chains, and stop at given steps to look at them, plot, end early or adapt.
+
+    The chains are those of `levymc.sample` with the same arguments, which say what they mean.
+
+    Args:
+        at: the steps after which to stop: every k-th, a list of them, or
+            `levymc.marks.logarithmic(count)`.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> walk = levymc.levy_walk(lambda x: -x * x / 2, 1.0)
+        >>> observe = {"mean": levymc.observe.mean()}
+        >>> starts = jnp.full(4, 10.0)
+        >>> for step, states, observed in levymc.iterate(
+        ...     walk, jax.random.key(0), starts, 1000, at=100, observe=observe
+        ... ):
+        ...     if jnp.all(jnp.abs(states.position) < 3):
+        ...         break
+        >>> step < 1000
+        True
+    """
+    stops = as_marks("at", at, check_count("num_steps", num_steps, "Steps of each chain."))
+    run = prepare(
+        algorithm,
+        key,
+        initial_positions,
+        num_steps,
+        thin=[num_steps],
+        burn_in=burn_in,
+        minibatches=minibatches,
+        observe=observe,
+        observe_every=observe_every,
+        keep=None,
+        mesh=mesh,
+    )
+    return _visits(run, stops)
+
+
+def _visits(run: Run, stops: Every | At) -> Iterator[Visit]:
+    for part in march(run, run.carry, stops=stops):
+        step = part.done - run.plan.burn_in
+        if step > 0 and len(stops.within(step - 1, step, 1)):
+            yield Visit(step, run.program.states(part.carry), observed_by(run, part.carry))
+
+
+def observed_by(run: Run, carry: Leaves) -> dict[str, Any]:
+    """What the observers say after some steps."""
+    if not run.names:
+        return {}
+    structure = jax.tree.structure(run.program.observed)
+    summaries = jax.tree.unflatten(structure, run.program.finish(carry))
+    return dict(zip(run.names, summaries, strict=True))

@@ -1,0 +1,229 @@
+"""What a step is given beside its key: minibatches drawn in the program or loaded, or all data."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from levymc._checks import check_count
+
+LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
+MOST_LOADED = 1024
+
+
+class Batches(NamedTuple):
+    """Data whose leaves share their first axis, and how many points make a batch."""
+
+    data: Any
+    batch_size: int
+
+    def draw(self, key: Array) -> Any:
+        """`batch_size` points, drawn uniformly with replacement."""
+        return draw_batch(key, self.data, self.batch_size)
+
+    @property
+    def batch_bytes(self) -> int:
+        return sum(
+            self.batch_size * leaf.nbytes // len(leaf) for leaf in jax.tree.leaves(self.data)
+        )
+
+
+def draw_batch(key: Array, data: Any, batch_size: int) -> Any:
+    count = len(jax.tree.leaves(data)[0])
+    chosen = jax.random.randint(key, (batch_size,), 0, count)
+    return jax.tree.map(lambda leaf: leaf[chosen], data)
+
+
+def batches(data: Any, batch_size: int) -> Batches:
+    """Minibatches for `levymc.sample(..., minibatches=...)`.
+
+    Args:
+        data: a pytree of arrays with one first axis, that of the data points.
+        batch_size: points per step.
+
+    Raises:
+        ValueError, TypeError: first axes that differ, or a batch larger than the data.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> levymc.batches(jnp.arange(100.0), 10).draw(jax.random.key(0)).shape
+        (10,)
+    """
+    size = check_count("batch_size", batch_size, "It is the number of data points per step.")
+    arrays = jax.tree.map(jnp.asarray, data)
+    counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(arrays)}
+    if len(counts) != 1 or 0 in counts:
+        raise ValueError(
+            f"`data` must have one first axis in all leaves, got sizes {sorted(counts)}. "
+            "Give arrays whose first axis is that of the data points."
+        )
+    if size > max(counts):
+        raise ValueError(
+            f"`batch_size` must be at most the {max(counts)} data points, got {size}. "
+            "Use the full gradient instead."
+        )
+    return Batches(arrays, size)
+
+
+class Whole(NamedTuple):
+    """Data that every step is given, all of them and as they are."""
+
+    data: Any
+
+
+def whole(data: Any) -> Whole:
+    """All of the data for every step of `levymc.sample(..., minibatches=...)`.
+
+    For algorithms that draw minibatches themselves, such as `levymc.models.fast_factorization`
+    makes, or that need none.  Nothing is copied or cut, and a store keeps the data.
+
+    Args:
+        data: a pytree of arrays, of any shapes.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> sgld = levymc.sgld(lambda x, data: jnp.sum(data["y"] - x) - x, 1e-3)
+        >>> data = levymc.whole({"y": jnp.ones(100)})
+        >>> run = levymc.sample(
+        ...     sgld, jax.random.key(0), jnp.zeros(2), 50, minibatches=data, progress=False
+        ... )
+        >>> run.positions.shape
+        (2, 50)
+    """
+    return Whole(jax.tree.map(jnp.asarray, data))
+
+
+class Feed(Protocol):
+    """Gives the program its `data`; at most `capacity` steps per call."""
+
+    capacity: int
+
+    def take(self, first: int, count: int) -> tuple[list[Any], int]:
+        """The data of `count` steps from `first` on, and for how many of them there are any."""
+        ...
+
+
+class Fixed:
+    """The same arrays for every step, or none."""
+
+    capacity = 2**31 - 1
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self.leaves = leaves
+
+    def take(self, first: int, count: int) -> tuple[list[Any], int]:
+        return self.leaves, count
+
+
+class Loader:
+    """Minibatches from outside: an iterable of them, or a function of the step's number.
+
+    All chains of a step share its minibatch.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.by_number: Callable[[int], Any] | None = source if callable(source) else None
+        self.rest: Iterator[Any] = iter(()) if callable(source) else iter(source)
+        self.pending: list[Any] = []
+        self.example = self._next(0)
+        if self.example is None:
+            raise ValueError("`minibatches` must hold at least one, got an empty iterable.")
+        self.pending.append(self.example)
+        self.capacity = max(1, min(MOST_LOADED, LOADED_BYTES // max(self.batch_bytes, 1)))
+
+    @property
+    def batch_bytes(self) -> int:
+        return sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(self.example))
+
+    def _next(self, number: int) -> Any:
+        """The minibatch of a step, or None where there are no more."""
+        if self.by_number is not None:
+            return self.by_number(number)
+        return self.pending.pop() if self.pending else next(self.rest, None)
+
+    def take(self, first: int, count: int) -> tuple[list[np.ndarray], int]:
+        """The leaves along a first axis of `capacity`; what is missing there is not to be used."""
+        found: list[Any] = []
+        while len(found) < count:
+            batch = self._next(first + len(found))
+            if batch is None:
+                break
+            found.append(jax.tree.leaves(batch))
+            self._check(batch)
+        filler = found[-1] if found else jax.tree.leaves(self.example)
+        padded = found + [filler] * (self.capacity - len(found))
+        return [np.stack(leaves) for leaves in zip(*padded, strict=True)], len(found)
+
+    def _check(self, batch: Any) -> None:
+        """Refuse a minibatch unlike the first, as the compiled program takes one shape."""
+        shapes, expected = _shapes(batch), _shapes(self.example)
+        if shapes != expected:
+            raise ValueError(
+                f"`minibatches` must all be alike, got leaves of {shapes} after {expected}. "
+                "Drop or fill up a last batch that is smaller."
+            )
+
+
+def _shapes(batch: Any) -> dict[str, tuple[int, ...]]:
+    """The shape of each leaf, by its path: equal for batches that are alike."""
+    leaves = jax.tree_util.tree_leaves_with_path(batch)
+    return {jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in leaves}
+
+
+class Source(NamedTuple):
+    """Where minibatches come from.
+
+    structure: of what the program takes.
+    batch_size: of batches to be drawn from the data in the program.
+    """
+
+    feed: Feed
+    structure: Any = jax.tree.structure(None)
+    batch_size: int | None = None
+
+
+def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
+    """Understand the argument `minibatches`."""
+    if minibatches is None:
+        return Source(Fixed([]))
+    if isinstance(minibatches, Whole | Batches):
+        if isinstance(minibatches, Batches):
+            _check_memory(minibatches.batch_bytes, num_chains)
+        leaves, structure = jax.tree.flatten(minibatches.data)
+        return Source(Fixed(leaves), structure, getattr(minibatches, "batch_size", None))
+    if not callable(minibatches) and not hasattr(minibatches, "__iter__"):
+        raise TypeError(
+            f"`minibatches` must be an iterable or a function of the step, got {minibatches!r}. "
+            "levymc.batches(data, size) draws them from arrays; levymc.whole(data) gives all."
+        )
+    if isinstance(minibatches, jax.Array | np.ndarray | dict):
+        raise TypeError(
+            f"`minibatches` must tell how the data are used, got {type(minibatches).__name__}. "
+            "levymc.batches(data, size) draws them from arrays; levymc.whole(data) gives all."
+        )
+    if is_stored and not callable(minibatches):
+        raise TypeError(
+            f"`minibatches` must be a function of the step's number with `store`, got "
+            f"{type(minibatches).__name__}: a run that resumes has to find its place in it."
+        )
+    loader = Loader(minibatches)
+    _check_memory(loader.batch_bytes, 1)
+    return Source(loader, jax.tree.structure(loader.example))
+
+
+def _check_memory(batch_bytes: int, copies: int) -> None:
+    """Refuse minibatches that do not fit into the machine's memory."""
+    needed, there = batch_bytes * copies, _memory_bytes()
+    if needed > there:
+        raise ValueError(
+            f"`minibatches` must fit into memory, got {needed / 2**30:.1f} GB for {copies} chains "
+            f"where the machine has {there / 2**30:.1f} GB. Take a smaller batch or fewer chains."
+        )
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
