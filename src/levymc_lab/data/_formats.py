@@ -178,14 +178,12 @@ def _half_stars(
     _require(num_points + np.count_nonzero(lengths == 1) == len(lengths))
     halves = 2 * digits[start]
     if num_points:
-        pointed = start if num_points == len(start) else start[has_point]
-        _require(np.all(text[pointed + 1] == ord(".")))
-        tenths = digits[pointed + 2]
-        _require(np.all((tenths == 0) | (tenths == 5)))
-        if num_points == len(start):
-            halves += tenths == 5
-        else:
-            halves[has_point] += tenths == 5
+        tenths = digits[start + 2]
+        is_half = has_point & (tenths == 5)
+        is_whole = has_point & (tenths == 0)
+        _require(np.count_nonzero(is_half | is_whole) == num_points)
+        _require(np.all(text[start + 1][has_point] == ord(".")))
+        halves += is_half
     is_known = np.zeros(256, bool)
     is_known[list(scale)] = True
     _require(is_known[halves].all())

@@ -54,7 +54,6 @@ class Edition(NamedTuple):
     The MD5s are GroupLens's own; it publishes no SHA-256, and no fixed checksum of what changes.
     """
 
-    title: str
     format: Format
     scale: tuple[int, ...]
     num_ratings: int | None
@@ -63,31 +62,24 @@ class Edition(NamedTuple):
 
 
 EDITIONS = {
-    "ml-100k": Edition(
-        "MovieLens 100K, 1998: 943 users, 1682 movies, 1 to 5 stars",
-        *(TAB, WHOLE_STARS, 100_000),
-        md5="0e33842e24a9c977be4e0107933c0723",
-    ),
+    "ml-100k": Edition(TAB, WHOLE_STARS, 100_000, "0e33842e24a9c977be4e0107933c0723"),
     "ml-1m": Edition(
-        "MovieLens 1M, 2000: 6040 users, 3706 movies, 1 to 5 stars",
-        *(DAT, WHOLE_STARS, 1_000_209),
-        md5="c4d9eecfca2ab87c1945afe126590906",
-        sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+        DAT,
+        WHOLE_STARS,
+        1_000_209,
+        "c4d9eecfca2ab87c1945afe126590906",
+        "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
     ),
-    "ml-10m": Edition(
-        "MovieLens 10M, 2009: half stars",
-        *(DAT, HALF_STARS, 10_000_054),
-        md5="ce571fd55effeba0271552578f2648bd",
-    ),
-    "ml-20m": Edition(
-        "MovieLens 20M, 2015: half stars",
-        *(CSV, HALF_STARS, 20_000_263),
-        md5="cd245b17a1ae2cc31bb14903e1204af3",
-    ),
-    "ml-latest-small": Edition(
-        "MovieLens latest-small: some 100 000 half-star ratings, changes with time",
-        *(CSV, HALF_STARS, None),
-    ),
+    "ml-10m": Edition(DAT, HALF_STARS, 10_000_054, "ce571fd55effeba0271552578f2648bd"),
+    "ml-20m": Edition(CSV, HALF_STARS, 20_000_263, "cd245b17a1ae2cc31bb14903e1204af3"),
+    "ml-latest-small": Edition(CSV, HALF_STARS, None),
+}
+TITLES = {
+    "ml-100k": "MovieLens 100K, 1998: 943 users, 1682 movies, 1 to 5 stars",
+    "ml-1m": "MovieLens 1M, 2000: 6040 users, 3706 movies, 1 to 5 stars",
+    "ml-10m": "MovieLens 10M, 2009: half stars",
+    "ml-20m": "MovieLens 20M, 2015: half stars",
+    "ml-latest-small": "MovieLens latest-small: some 100 000 half-star ratings, changes with time",
 }
 
 
@@ -97,7 +89,7 @@ def describe(name: str) -> Dataset:
     is_latest = name.startswith("ml-latest")
     return Dataset(
         name=name,
-        title=edition.title,
+        title=TITLES[name],
         downloads=(Download(f"{ADDRESS}/{name}.zip", edition.sha256, edition.md5),),
         licence=TERMS.format(redistribution=REDISTRIBUTION if is_latest else NO_REDISTRIBUTION),
         citation=CITATION,
@@ -250,42 +242,33 @@ def _check_writable(ratings: Ratings) -> None:
 def _write_to(stream: IO[bytes], ratings: Ratings, kind: Format) -> None:
     if kind.header:
         stream.write(kind.header + b"\n")
-    stars = _stars(ratings.levels, always_point=bool(kind.header))
+    users, items = _characters(ratings.user_ids), _characters(ratings.item_ids)
+    levels = ratings.levels.tolist()  # `4.0` in CSV; `4` in the other formats, and `3.5` in all
+    stars = _characters(np.array([f"{one:.1f}" if kind.header else f"{one:g}" for one in levels]))
     for begin in range(0, ratings.num_ratings, WRITTEN_AT_ONCE):
         rows = slice(begin, begin + WRITTEN_AT_ONCE)
         count = len(ratings.users[rows])
-        time = FIRST_TIME + (np.arange(begin, begin + count) * PRIME) % TIMES
-        separator = _constant(kind.separator, count)
+        times = FIRST_TIME + (np.arange(begin, begin + count) * PRIME) % TIMES
+        separator, line_break = (
+            np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
+            for text in (kind.separator, b"\n")
+        )
         fields = [
-            *_digits(ratings.user_ids[ratings.users[rows]]),
+            users[ratings.users[rows]],
             separator,
-            *_digits(ratings.item_ids[ratings.items[rows]]),
+            items[ratings.items[rows]],
             separator,
             stars[ratings.codes[rows]],
             separator,
-            *_digits(time),
-            _constant(b"\n", count),
+            _characters(times),
+            line_break,
         ]
         text = np.concatenate(fields, axis=1)
         stream.write(text[text != 0].tobytes())
 
 
-def _constant(text: bytes, count: int) -> np.ndarray:
-    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
-
-
-def _digits(numbers: np.ndarray) -> list[np.ndarray]:
-    """One column per digit; 0, which is no character, in place of leading zeros."""
-    width = len(str(numbers.max()))
-    columns = []
-    for power in range(width - 1, -1, -1):
-        quotients = numbers // 10**power
-        digit = (quotients % 10 + ord("0")).astype(np.uint8)
-        columns.append((digit * ((quotients > 0) | (power == 0)))[:, None])
-    return columns
-
-
-def _stars(levels: np.ndarray, always_point: bool) -> np.ndarray:
-    """A row of characters per level: `4.0` in CSV; `4` in the other formats, and `3.5` in all."""
-    texts = [f"{level:.1f}" if always_point else f"{level:g}" for level in levels.tolist()]
-    return np.array(texts, "S3").view(np.uint8).reshape(-1, 3)
+def _characters(values: np.ndarray) -> np.ndarray:
+    """A row of bytes per text or whole number; 0, which is no character, fills the short ones."""
+    texts = values.astype("S")
+    width = int(np.strings.str_len(texts).max())
+    return texts.astype(f"S{width}").view(np.uint8).reshape(-1, width)

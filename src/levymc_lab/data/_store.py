@@ -69,7 +69,7 @@ def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     """
     if chosen := cache or os.environ.get("LEVYMC_DATA"):
         return Path(chosen)
-    # Not by platformdirs: on macOS it knows another folder, where no data set of today would be.
+    # Not by platformdirs, which on macOS names another folder than ~/.cache, where data sets are.
     if os.name == "nt":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "levymc"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "levymc"
@@ -115,7 +115,7 @@ def load(name: str, cache: str | os.PathLike[str] | None = None) -> Any:
         For MovieLens a `Ratings`, for MNIST `Images`.
 
     Raises:
-        MissingDataError: it has not been imported; the message says how to.
+        MissingDataError: it has not been imported; the message shows how to.
         CacheError: it is not what was written.
     """
     manifest = cached(name, cache)

@@ -195,7 +195,7 @@ def _popularity(num_items: int, generator: np.random.Generator) -> np.ndarray:
 def _distinct_items(
     counts: np.ndarray, popularity: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """As many items for each user as `counts` says, ascending."""
+    """As many items for each user as in `counts`, ascending."""
     total, last = counts.sum(), len(popularity) - 1
     count = np.repeat(counts, counts)
     begin = np.repeat(np.cumsum(counts) - counts, counts)
