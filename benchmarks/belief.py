@@ -22,9 +22,9 @@ from belief_peers import (
     SWEEPS,
     Iterate,
     Position,
-    made_images,
     peers,
     start,
+    synthetic_images,
 )
 from factorization import one_core
 
@@ -83,7 +83,7 @@ def best_times(roads: dict[str, Iterate], rounds: int) -> dict[str, float]:
 
 
 def speed(num_threads: int, rounds: int = 5) -> list[Bar]:
-    images = made_images()
+    images = synthetic_images()
     begin = warm(images)
     where = _threads(num_threads)
     alphas = {f"SG-FLA, α = {alpha:g}": alpha for alpha in (1.6, 2.0)}
@@ -105,7 +105,7 @@ def _threads(count: int) -> str:
 
 def annealing(num_threads: int, rounds: int = 2) -> list[Bar]:
     """Of weights that were trained for a moment only."""
-    images = made_images()
+    images = synthetic_images()
     position = jax.tree.map(jnp.asarray, warm(images))
     rates = levymc.models.pixel_rates(images)
     model = levymc.models.sbn(NUM_VISIBLE, NUM_HIDDEN, num_threads=num_threads)

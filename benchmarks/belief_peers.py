@@ -25,7 +25,7 @@ Position = dict[str, np.ndarray]
 Iterate = Callable[[int], float]
 
 
-def made_images(count: int = NUM_IMAGES) -> np.ndarray:
+def synthetic_images(count: int = NUM_IMAGES) -> np.ndarray:
     """Pixels that are on as often as those of MNIST; what they show does not matter for time."""
     rng = np.random.default_rng(0)
     rates = rng.beta(0.3, 2.0, NUM_VISIBLE).astype(np.float32)

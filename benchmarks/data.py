@@ -1,4 +1,4 @@
-"""Time and memory to read 20 million ratings, on made data of MovieLens 20M's size and skew.
+"""Time and memory to read 20 million ratings, on synthetic data of MovieLens 20M's size and skew.
 
 Not the true archive, which may not be passed on: `levymc_lab.data.synthetic`, written in the format
 of its `ratings.csv`.  The reader runs in a process of its own: its memory alone is measured.
@@ -20,15 +20,15 @@ SECONDS, GIGABYTES = 20.0, 2.0
 READ = "--read"
 
 
-def read_made_data() -> list[Bar]:
+def read_synthetic_data() -> list[Bar]:
     """Make the file, read it apart, and compare."""
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        made = data.synthetic(*data.SIZES["ml-20m"])
+        ratings = data.synthetic(*data.SIZES["ml-20m"])
         making = time.perf_counter() - begin
-        file = data.write(made, Path(folder) / "ratings.csv")
+        file = data.write(ratings, Path(folder) / "ratings.csv")
         begin = time.perf_counter()
-        data.split(made, 0)
+        data.split(ratings, 0)
         splitting = time.perf_counter() - begin
         size = file.stat().st_size / 1e6
         answer = subprocess.run(
@@ -39,14 +39,14 @@ def read_made_data() -> list[Bar]:
             env={**os.environ, "JAX_PLATFORMS": "cpu"},
         ).stdout.split()
     seconds, gigabytes, count = (float(number) for number in answer)
-    if count != made.num_ratings:
-        raise RuntimeError(f"{count:.0f} ratings were read of {made.num_ratings}.")
+    if count != ratings.num_ratings:
+        raise RuntimeError(f"{count:.0f} ratings were read of {ratings.num_ratings}.")
     return [
-        Bar("read 20M ratings (made data, CSV)", seconds, "s", SECONDS),
-        Bar("peak memory, JAX and all (made data)", gigabytes, "GB", GIGABYTES),
-        Bar("size of the file (made data)", size, "MB"),
+        Bar("read 20M ratings (synthetic data, CSV)", seconds, "s", SECONDS),
+        Bar("peak memory, JAX and all (synthetic data)", gigabytes, "GB", GIGABYTES),
+        Bar("size of the file (synthetic data)", size, "MB"),
         Bar("make 20M ratings", making, "s"),
-        Bar("split 20M ratings 90:10 (made data)", splitting, "s"),
+        Bar("split 20M ratings 90:10 (synthetic data)", splitting, "s"),
     ]
 
 
@@ -71,4 +71,4 @@ if __name__ == "__main__":
     if READ in sys.argv:
         report_read(sys.argv[-1])
     else:
-        print(*(line(bar) for bar in read_made_data()), sep="\n")
+        print(*(line(bar) for bar in read_synthetic_data()), sep="\n")

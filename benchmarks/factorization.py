@@ -1,8 +1,8 @@
 """Speed and memory of matrix factorisation, as ratios to BlackJAX's and PyTorch's loops.
 
-Data of the sizes of MovieLens 10M and 20M are made up, with popular and unpopular items.  Peers are
-written as their users would: autodiff, a batch of a tenth of the ratings, noise for all parameters.
-Comparisons are on one core, to which all threads of the process are bound meanwhile.
+The data are synthetic, of the sizes of MovieLens 10M and 20M, with popular and unpopular items.
+Peers are written as their users would: autodiff, a batch of a tenth of the ratings, noise for all
+parameters.  Comparisons are on one core, to which all threads of the process are bound meanwhile.
 """
 
 import contextlib
@@ -55,8 +55,8 @@ SIZES = {"10M": "ml-10m", "20M": "ml-20m"}
 
 
 @lru_cache(maxsize=1)
-def made(size: str) -> Data:
-    """Made ratings, as skewed as MovieLens."""
+def synthetic(size: str) -> Data:
+    """Synthetic ratings, as skewed as MovieLens."""
     ratings = levymc_lab.data.synthetic(*levymc_lab.data.SIZES[SIZES[size]])
     users, items = ratings.users.astype(np.int32), ratings.items.astype(np.int32)
     return Data(users, items, ratings.values, ratings.num_users, ratings.num_items)
@@ -183,7 +183,7 @@ def times_faster(times: dict[str, list[float]], name: str, peer: str) -> float:
 
 
 def speed(size: str, rounds: int = 5) -> list[Bar]:
-    data = made(size)
+    data = synthetic(size)
     roads = {
         "sgld": ours(data, 2.0, backend="native"),
         "fla": ours(data, 1.6, backend="native"),
@@ -227,10 +227,10 @@ def memory_of_a_run(size: str) -> float:
     ours(few, 1.6)()
     gc.collect()
     before = _status("VmRSS")
-    data = made(size)
+    data = synthetic(size)
     run, compact = ours(data, 1.6), data.compact_bytes
     del data
-    made.cache_clear()
+    synthetic.cache_clear()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what making the data left to the allocator does not count
     Path("/proc/self/clear_refs").write_text("5")  # the peak is that of what follows

@@ -32,7 +32,7 @@ SECTIONS = {
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,
     "Heavy tails": exactness.heavy_tails,
-    "Readers": data.read_made_data,
+    "Readers": data.read_synthetic_data,
 }
 
 

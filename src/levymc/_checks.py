@@ -73,6 +73,17 @@ def check_count(name: str, value: Any, remedy: str, *, least: int = 1) -> int:
     return count
 
 
+def check_seed(name: str, value: Any, remedy: str, kind: str = "an integer") -> int:
+    """Return `value` as a Python integer of at least zero, or refuse what is not of the `kind`."""
+    try:
+        seed = operator.index(value)
+    except TypeError:
+        raise TypeError(f"`{name}` must be {kind}, got {value!r}. {remedy}") from None
+    if seed < 0:
+        raise ValueError(f"`{name}` must not be negative, got {seed}. {remedy}")
+    return seed
+
+
 def check_shape(name: str, value: Any) -> tuple[int, ...]:
     """Return `value` as a tuple of sizes, or refuse it."""
     remedy = "Give a tuple of non-negative integers, such as (1000, 3), or ()."

@@ -1,4 +1,4 @@
-"""Made ratings: the size asked for, skewed, structured; and their writer."""
+"""Synthetic ratings: the size asked for, skewed, structured; and synthetic pictures."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,19 @@ from levymc_lab import data
 
 
 @pytest.fixture(scope="module")
-def made():
+def ratings():
     return data.synthetic(*data.SIZES["ml-100k"], seed=1)
 
 
-def test_the_sizes_are_exact_and_every_pair_is_there_once(made):
-    assert data.Size(made.num_users, made.num_items, made.num_ratings) == data.SIZES["ml-100k"]
-    assert np.all(np.diff(made.users.astype(int) * made.num_items + made.items) > 0)
-    assert np.bincount(made.users).min() >= 20
-    assert len(np.unique(made.items)) == made.num_items
-    assert np.all(np.diff(made.item_ids) > 0)
+def test_the_sizes_are_exact_and_every_pair_is_there_once(ratings):
+    assert (
+        data.Size(ratings.num_users, ratings.num_items, ratings.num_ratings)
+        == data.SIZES["ml-100k"]
+    )
+    assert np.all(np.diff(ratings.users.astype(int) * ratings.num_items + ratings.items) > 0)
+    assert np.bincount(ratings.users).min() >= 20
+    assert len(np.unique(ratings.items)) == ratings.num_items
+    assert np.all(np.diff(ratings.item_ids) > 0)
 
 
 @pytest.mark.parametrize("size", [(2, 2, 4), (30, 40, 600), (40, 30, 80), (500, 3, 1000)])
@@ -25,73 +28,75 @@ def test_small_and_crowded_sets(size):
         with pytest.raises(ValueError, match="`num_ratings` must lie between"):
             data.synthetic(*size)
         return
-    made = data.synthetic(*size)
-    assert (made.num_users, made.num_items, made.num_ratings) == size
-    assert len(np.unique(made.items)) == made.num_items
-    assert np.all(np.diff(made.users.astype(int) * made.num_items + made.items) > 0)
+    ratings = data.synthetic(*size)
+    assert (ratings.num_users, ratings.num_items, ratings.num_ratings) == size
+    assert len(np.unique(ratings.items)) == ratings.num_items
+    assert np.all(np.diff(ratings.users.astype(int) * ratings.num_items + ratings.items) > 0)
 
 
-def test_the_seed_decides(made):
+def test_the_seed_decides(ratings):
     again, other = (data.synthetic(*data.SIZES["ml-100k"], seed=seed) for seed in (1, 2))
-    for one, same in zip(made, again, strict=True):
+    for one, same in zip(ratings, again, strict=True):
         np.testing.assert_array_equal(one, same)
-    assert np.any(made.codes != other.codes)
+    assert np.any(ratings.codes != other.codes)
 
 
-def test_they_are_skewed_like_movielens(made):
+def test_they_are_skewed_like_movielens(ratings):
     """The mean of a skewed count is far above its median; for equal ones they are the same."""
-    for counts in (np.bincount(made.users), np.bincount(made.items)):
+    for counts in (np.bincount(ratings.users), np.bincount(ratings.items)):
         assert counts.mean() > 1.5 * np.median(counts)
         assert counts.max() > 5 * counts.mean()
 
 
-def test_structure_is_planted(made):
+def test_structure_is_planted(ratings):
     """Means of 100 ratings and more would lie within 0.1 of each other by chance; these do not."""
-    counts = np.bincount(made.items)
-    means = np.bincount(made.items, made.values) / counts
+    counts = np.bincount(ratings.items)
+    means = np.bincount(ratings.items, ratings.values) / counts
     assert np.std(means[counts > 100]) > 0.3
-    assert 0.8 < made.values.std() < 1.2
+    assert 0.8 < ratings.values.std() < 1.2
 
 
-@pytest.mark.parametrize("name", ["tab", "dat", "csv"])
-def test_the_writer_writes_what_the_reader_reads(tmp_path, made, name):
-    part = data.split(made, 0, (0.95, 0.05))[1]
-    file = data.write(part, tmp_path / "ratings", name)
-    found = data.read(file)
-    np.testing.assert_array_equal(found.values, part.values)
-    np.testing.assert_array_equal(found.user_ids[found.users], part.user_ids[part.users])
-    np.testing.assert_array_equal(found.item_ids[found.items], part.item_ids[part.items])
-    assert [one.name for one in tmp_path.iterdir()] == ["ratings"]
+# Pictures.
 
 
-@pytest.mark.parametrize(
-    ("name", "line"), [("tab", "1\t7\t4\t"), ("dat", "1::7::4::"), ("csv", "1,7,4.0,")]
-)
-def test_the_text_is_that_of_the_official_files(tmp_path, name, line):
-    one = data.Ratings(
-        np.zeros(1, np.uint32),
-        np.zeros(1, np.uint16),
-        np.zeros(1, np.uint8),
-        np.array([4.0], np.float32),
-        np.array([1]),
-        np.array([7]),
-    )
-    text = data.write(one, tmp_path / "ratings", name).read_text()
-    assert text.splitlines()[-1].startswith(line)
-    assert text.startswith("userId,movieId,rating,timestamp\n") == (name == "csv")
+@pytest.fixture(scope="module")
+def pictures():
+    return data.synthetic_images(300, seed=3)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"levels": np.float32(np.arange(10))}, "`levels` must be half stars"),
-        ({"levels": np.float32(np.arange(10) / 3)}, "`levels` must be half stars"),
-        ({"user_ids": np.array(["a"])}, "`user_ids` must be whole numbers"),
-    ],
-)
-def test_what_the_formats_cannot_hold_is_refused(tmp_path, made, change, message):
-    with pytest.raises(ValueError, match=message):
-        data.write(made._replace(**change), tmp_path / "ratings")
-    with pytest.raises(ValueError, match="`format` must be one of tab, dat, csv"):
-        data.write(made, tmp_path / "ratings", "xml")
-    assert not list(tmp_path.iterdir())
+def test_synthetic_pictures_look_like_the_true_ones(pictures):
+    images, labels = pictures
+    assert images.shape == (300, 28, 28)
+    assert images.dtype == labels.dtype == np.uint8
+    assert set(labels.tolist()) == set(range(10))
+    assert 0.1 < images.mean() / 255 < 0.16  # MNIST: 0.131
+    assert 0.75 < np.mean(images == 0) < 0.87  # MNIST: 0.809
+    assert np.all(images.max(axis=(1, 2)) > 150)
+    edges = images[:, [0, -1]].mean() + images[:, :, [0, -1]].mean()
+    assert edges < 1
+
+
+def test_synthetic_digits_can_be_told_apart(pictures):
+    images, labels = pictures
+    means = np.stack([images[labels == digit].mean(axis=0) for digit in range(10)])
+    others, truth = data.synthetic_images(300, seed=4)
+    distances = ((others[:, None].astype(float) - means) ** 2).sum(axis=(2, 3))
+    assert np.mean(distances.argmin(axis=1) == truth) > 0.8
+
+
+def test_synthetic_pictures_are_the_same_whatever_their_number(pictures):
+    for found, expected in zip(data.synthetic_images(40, seed=3), pictures, strict=True):
+        np.testing.assert_array_equal(found, expected[:40])
+    assert np.any(data.synthetic_images(40, seed=4)[0] != pictures[0][:40])
+
+
+def test_synthetic_pictures_of_another_size():
+    small, labels = data.synthetic_images(20, seed=3, size=12)
+    large, again = data.synthetic_images(20, seed=3, size=48)
+    assert small.shape == (20, 12, 12)
+    np.testing.assert_array_equal(labels, again)
+    shrunk = large.reshape(20, 12, 4, 12, 4).mean(axis=(2, 4))
+    assert np.mean(np.abs(shrunk - small)) < 10
+    for options in ({"count": 0}, {"count": 2, "size": 0}):
+        with pytest.raises(ValueError, match="must be at least 1, got 0"):
+            data.synthetic_images(**options)

@@ -5,14 +5,14 @@ import hashlib
 import struct
 
 from levymc_lab import data
-from levymc_lab.data import _images, _mnist
+from levymc_lab.data import _images
 
 TRAIN, TEST = 12, 5
 
 
 def toy_images(seed=0):
-    made = data.made_images
-    return data.Images(*made(TRAIN, seed=seed), *made(TEST, seed=seed + 1))
+    draw = data.synthetic_images
+    return data.Images(*draw(TRAIN, seed=seed), *draw(TEST, seed=seed + 1))
 
 
 def idx(*sizes, body, begin=b"\0\0\x08"):
@@ -22,15 +22,16 @@ def idx(*sizes, body, begin=b"\0\0\x08"):
 
 def expect(monkeypatch, images):
     """Let the data set "mnist" hold these pictures."""
-    contents = {
-        name: _mnist.Contents(array.shape, hashlib.sha256(array.tobytes()).hexdigest())
+    files = dict(packed(images))
+    published = {
+        name: _images.Published(array.shape, sha256(array.tobytes()), sha256(files[name]), None)
         for name, array in images._asdict().items()
     }
-    checksums = {
-        name: {"sha256": hashlib.sha256(file).hexdigest()} for name, file in packed(images)
-    }
-    monkeypatch.setattr(_mnist, "CONTENTS", contents)
-    monkeypatch.setattr(_mnist, "CHECKSUMS", checksums)
+    monkeypatch.setattr(_images, "MNIST", published)
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 def packed(images):

@@ -2,9 +2,8 @@
 
 import zipfile
 
-from levymc_lab.data import Dataset, Download, Ratings, _read, _registry, _source
-from levymc_lab.data._columns import WHOLE_STARS
-from levymc_lab.data._formats import DAT, FILENAMES
+from levymc_lab.data import Dataset, Download, Ratings, _movielens, _sources, _store
+from levymc_lab.data._formats import DAT, FILENAMES, WHOLE_STARS
 
 ROWS = [(7, 50, 3, 11), (7, 20, 5, 12), (3, 20, 1, 13)]
 TAB_TEXT = "".join("\t".join(map(str, row)) + "\n" for row in ROWS)
@@ -36,10 +35,10 @@ def describe_toy(name, **checksums):
         licence="Play with it.",
         citation="Nobody. 2000. Toys.",
         kind=Ratings,
-        read=lambda path: _read.read_source(_source.find(path, FILENAMES), WHOLE_STARS, DAT),
+        read=lambda path: _movielens.read_source(_sources.find(path, FILENAMES), WHOLE_STARS, DAT),
         summary=lambda ratings: f"{ratings.num_ratings} ratings",
     )
 
 
 def register_toy(monkeypatch, **checksums):
-    monkeypatch.setitem(_registry.DATASETS, "toy", lambda name: describe_toy(name, **checksums))
+    monkeypatch.setitem(_store.DATASETS, "toy", lambda name: describe_toy(name, **checksums))

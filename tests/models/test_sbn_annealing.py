@@ -171,7 +171,7 @@ def test_a_network_of_ten_units_on_made_pictures():
     -0.10 with a standard deviation of 0.033: 0.3 is six such away, 1e-9 for a normal mean, which is
     assumed.  Of 20 images the deviation is 0.15, and one key in twelve missed.
     """
-    greys, labels = data.made_images(300, seed=1)
+    greys, labels = data.synthetic_images(300, seed=1)
     images = data.binarize(greys, 1)
     logits = lambda rates: np.log(rates / (1 - rates))  # noqa: E731
     bias = logits(np.asarray(levymc.models.pixel_rates(images)))

@@ -7,35 +7,35 @@ items alone.  `read_images` takes the four files of MNIST, or others like them, 
 
 `import_dataset` and `fetch` put a named data set into the cache, from which `load` takes it; on the
 command line these are ``levymc data import`` and ``levymc data fetch``.  No data come with this
-package.  `synthetic` makes ratings and `made_images` pictures, in any number; `write` and
+package.  `synthetic` makes ratings and `synthetic_images` pictures, in any number; `write` and
 `write_images` write them in the official formats.
 """
 
-from ._binarize import binarize as binarize
-from ._cache import cache_folder as cache_folder
+from ._dataset import CacheError as CacheError
+from ._dataset import DataError as DataError
 from ._dataset import Dataset as Dataset
 from ._dataset import Download as Download
-from ._errors import CacheError as CacheError
-from ._errors import DataError as DataError
-from ._errors import DownloadError as DownloadError
-from ._errors import MissingDataError as MissingDataError
+from ._dataset import DownloadError as DownloadError
+from ._dataset import MissingDataError as MissingDataError
 from ._fetch import fetch as fetch
 from ._images import Images as Images
+from ._images import binarize as binarize
 from ._images import read_images as read_images
 from ._images import write_images as write_images
-from ._import import cached as cached
-from ._import import import_dataset as import_dataset
-from ._import import load as load
-from ._made_images import made_images as made_images
-from ._pairs import Pairs as Pairs
-from ._pairs import read_pairs as read_pairs
+from ._movielens import read as read
+from ._movielens import write as write
 from ._ratings import Ratings as Ratings
-from ._read import read as read
-from ._registry import get as get
-from ._registry import names as names
-from ._split import split as split
+from ._ratings import split as split
+from ._store import cache_folder as cache_folder
+from ._store import cached as cached
+from ._store import get as get
+from ._store import import_dataset as import_dataset
+from ._store import load as load
+from ._store import names as names
 from ._synthetic import SIZES as SIZES
 from ._synthetic import Size as Size
 from ._synthetic import synthetic as synthetic
+from ._synthetic import synthetic_images as synthetic_images
+from ._table import Pairs as Pairs
+from ._table import read_pairs as read_pairs
 from ._table import read_table as read_table
-from ._write import write as write

@@ -1,8 +1,32 @@
-"""What is to be known of a data set; to add one, write a module and enter it in `_registry.py`."""
+"""What a data set is, and what can be wrong with one; each message names place, fault and remedy.
+
+To add a data set, write a module that reads and describes it, and enter it in `_store.py`.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+
+class DataError(ValueError):
+    """Data that cannot be what they were taken for: a bad row, a damaged archive, a wrong file."""
+
+
+class MissingDataError(DataError):
+    """A data set that is not in the cache."""
+
+
+class CacheError(OSError):
+    """A cache whose files are not what was written."""
+
+
+class DownloadError(OSError):
+    """A download that did not arrive, or not as published."""
+
+
+def at_line(label: str, line: int, reason: str) -> DataError:
+    """An error at a line of a file, in the form that editors know; to be raised."""
+    return DataError(f"{label}:{line}: {reason}")
 
 
 class Download(NamedTuple):
@@ -20,6 +44,7 @@ class Download(NamedTuple):
 
     @property
     def filename(self) -> str:
+        """The last part of its address."""
         return self.url.rpartition("/")[2]
 
 

@@ -1,18 +1,29 @@
-"""Data sets into the cache from their publishers."""
+"""Data sets into the cache from their publishers.
 
+Not by pooch: it shows no licence, trusts any file without a known checksum, and would put a
+download into place before it has been read and found to be the data set.
+"""
+
+import http.client
 import os
 import re
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.parse import urlsplit
 
-from ._cache import cache_folder, exclusive
-from ._dataset import Dataset, Download
-from ._download import Checksums, Progress, download
-from ._errors import DataError, DownloadError
-from ._import import keep
-from ._registry import get
+from ._dataset import DataError, Dataset, Download, DownloadError
+from ._store import cache_folder, digest_of, exclusive, get, keep
+
+TIMEOUT = 60.0  # seconds without a byte
+CHUNK = 2**18
+MOST_BYTES = 2 * 2**30
+AGENT = "levymc"
+
+Progress = Callable[[int, int | None], None]
 
 
 def fetch(
@@ -36,7 +47,7 @@ def fetch(
         sha256: of the file, where none is known, or to go by instead of the known one.
         trust_first_download: where no checksum is known, take what comes, and show its SHA-256.
         tell: is given the licence, and what arrived.
-        on_progress: is given the bytes so far, and all of them where the server says so.
+        on_progress: is given the bytes so far, and all of them where the server reports these.
 
     Returns:
         What `levymc_lab.data.load` gives.
@@ -72,13 +83,11 @@ def _with_choices(dataset: Dataset, url: str | None, sha256: str | None) -> list
                 "of its own. Leave it out."
             )
         files = [files[0]._replace(sha256=sha256.lower(), md5=None)]
-    if url is not None:
-        base = url.rstrip("/")
-        files = [
-            file._replace(url=url if len(files) == 1 else f"{base}/{file.filename}")
-            for file in files
-        ]
-    return files
+    if url is None:
+        return files
+    if len(files) == 1:
+        return [files[0]._replace(url=url)]
+    return [file._replace(url=f"{url.rstrip('/')}/{file.filename}") for file in files]
 
 
 def _check_trust(dataset: Dataset, files: list[Download], trust_first_download: bool) -> None:
@@ -95,24 +104,24 @@ def _arrived(
     file: Download, folder: Path, tell: Callable[[str], None], on_progress: Progress | None
 ) -> dict[str, Any]:
     tell(f"Downloading {file.url}")
-    found = download(file.url, folder / file.filename, on_progress)
-    _verify(file, found)
-    how = {True: "SHA-256", False: "published MD5"}[file.sha256 is not None]
-    verdict = f"{how} verified" if file.sha256 or file.md5 else "not verified: no checksum is known"
-    tell(f"{file.filename}: {verdict}. SHA-256 {found.sha256}")
-    return {"file": file.filename, "url": file.url, "sha256": found.sha256}
+    path = folder / file.filename
+    download(file.url, path, on_progress)
+    sha256 = digest_of(path)
+    _verify(file.url, "SHA-256", sha256, file.sha256)
+    _verify(file.url, "MD5", digest_of(path, "md5"), file.md5)
+    verdict = "not verified: no checksum is known"
+    if file.sha256 or file.md5:
+        verdict = "SHA-256 verified" if file.sha256 else "published MD5 verified"
+    tell(f"{file.filename}: {verdict}. SHA-256 {sha256}")
+    return {"file": file.filename, "url": file.url, "sha256": sha256}
 
 
-def _verify(file: Download, found: Checksums) -> None:
-    for name, expected, measured in (
-        ("SHA-256", file.sha256, found.sha256),
-        ("MD5", file.md5, found.md5),
-    ):
-        if expected is not None and measured != expected:
-            raise DownloadError(
-                f"{file.url}: the {name} is {measured}, expected {expected}. Nothing was kept. "
-                "Try again; if it stays so, the file is not the one that was published."
-            )
+def _verify(url: str, name: str, measured: str, expected: str | None) -> None:
+    if expected not in (None, measured):
+        raise DownloadError(
+            f"{url}: the {name} is {measured}, expected {expected}. Nothing was kept. "
+            "Try again; if it stays so, the file is not the one that was published."
+        )
 
 
 def _read(dataset: Dataset, path: Path, files: list[Download]) -> Any:
@@ -122,3 +131,55 @@ def _read(dataset: Dataset, path: Path, files: list[Download]) -> Any:
     except DataError as error:
         address = files[0].url if len(files) == 1 else files[0].url.rpartition("/")[0]
         raise DataError(str(error).replace(str(path), address)) from None
+
+
+class _SecureRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect from https to anything else."""
+
+    def redirect_request(self, request: Any, *rest: Any) -> Any:
+        target = super().redirect_request(request, *rest)
+        if target is not None and request.type == "https" and target.type != "https":
+            raise DownloadError(
+                f"{request.full_url} redirects to {target.full_url}, which is not encrypted."
+            )
+        return target
+
+
+def download(url: str, path: Path, on_progress: Progress | None = None) -> None:
+    """Load `url`, http or https, down into `path`.
+
+    Raises:
+        DataError: an address that is none.
+        DownloadError: it did not arrive, or not whole.
+    """
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise DataError(f"`url` must begin with https:// or http://, got {url!r}.")
+    request = urllib.request.Request(url, headers={"User-Agent": AGENT})
+    opener = urllib.request.build_opener(_SecureRedirects)
+    try:
+        with opener.open(request, timeout=TIMEOUT) as response, path.open("wb") as file:
+            _receive(url, response, file, on_progress)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DownloadError(f"{url}: the server answers {error.code} {error.reason}.") from None
+    except (urllib.error.URLError, TimeoutError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error or type(error).__name__
+        raise DownloadError(
+            f"{url} cannot be reached ({reason}). Try again later, or import a copy with "
+            "levymc data import."
+        ) from None
+
+
+def _receive(url: str, response: Any, file: IO[bytes], on_progress: Progress | None) -> None:
+    length = response.headers.get("Content-Length", "")
+    total = int(length) if length.isdecimal() else None
+    done = 0
+    while chunk := response.read(CHUNK):
+        done += len(chunk)
+        if done > MOST_BYTES:
+            raise DownloadError(f"{url} sends more than {MOST_BYTES // 2**30} GB.")
+        file.write(chunk)
+        if on_progress is not None:
+            on_progress(done, total)
+    if total is not None and done != total:
+        raise DownloadError(f"{url} broke off after {done} of {total} bytes. Try again.")

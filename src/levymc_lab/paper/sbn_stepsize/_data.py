@@ -28,7 +28,7 @@ def check_there(config: Any) -> None:
 def split(source: str, num_train: int, num_test: int, seed: int) -> Split:
     """The test images are chosen at random, as the official order is not."""
     if source == "made":
-        greys, _ = data.made_images(num_train + num_test, seed)
+        greys, _ = data.synthetic_images(num_train + num_test, seed)
         binary = data.binarize(greys, seed)
         return Split(binary[:num_train], binary[num_train:])
     pictures = data.load(source)

@@ -1,4 +1,4 @@
-"""Splits: exact, disjoint, the same for the same seed, and fair."""
+"""Ratings in order, and splits: exact, disjoint, the same for the same seed, and fair."""
 
 import hashlib
 import math
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from levymc_lab import data
+from levymc_lab.data import _ratings
 
 # Of 1000 ratings and seed 0: the first of the test part, and its SHA-256.
 FIRST = [5, 9, 26, 27, 38]
@@ -22,6 +23,21 @@ def whole():
 def numbers(ratings):
     """Each rating as one number, without its value."""
     return ratings.users.astype(int) * ratings.num_items + ratings.items
+
+
+def test_sorting_by_words_and_by_order_agree(monkeypatch):
+    generator = np.random.default_rng(2)
+    users = generator.permutation(np.arange(500, dtype=np.uint32) % 50)
+    items = generator.integers(0, 40, 500).astype(np.uint32)
+    codes = ((users * 40 + items) % 10).astype(np.uint8)
+    rows = data.Ratings(users, items, codes, np.arange(10.0), np.arange(50), np.arange(40))
+    for word_bits in (64, 15):  # 16 are needed
+        monkeypatch.setattr(_ratings, "WORD_BITS", word_bits)
+        found = _ratings._sorted(rows)
+        pairs = found.users * 40 + found.items
+        np.testing.assert_array_equal(pairs, np.sort(users * 40 + items))
+        np.testing.assert_array_equal(pairs % 10, found.codes)
+        assert [one.dtype for one in found[:3]] == [np.uint32, np.uint32, np.uint8]
 
 
 @pytest.mark.parametrize("fractions", [(0.9, 0.1), (0.8, 0.1, 0.1), (1.0,), (0.7, 0.2, 0.1)])
