@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from levymc._trees import named_leaves
 from levymc.algorithms import Info
 
 from . import _display
@@ -137,8 +138,4 @@ def from_leaves(
 
 def _by_name(positions: Any) -> dict[str, Any]:
     """Leaves by name: a dictionary's keys; x for a position that is one array."""
-    leaves = jax.tree_util.tree_leaves_with_path(positions)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf)
-        for path, leaf in leaves
-    }
+    return {name: np.asarray(leaf) for name, leaf in named_leaves(positions).items()}
