@@ -41,6 +41,15 @@ def check_interval(
             )
 
 
+def check_alpha(alpha: Any) -> None:
+    """Refuse a noise of α outside (1, 2], for which no drift is defined."""
+    remedy = (
+        "Below 1 the process has no mean; 2 is plain Langevin dynamics, where the drift is the "
+        "gradient of the log density."
+    )
+    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=remedy)
+
+
 def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:
     """Refuse what is not positive; and infinity, unless `infinity`."""
     for leaf in _known_leaves(value):
