@@ -91,7 +91,7 @@ def check(
     *,
     max_coordinates: Any = 50,
 ) -> Report:
-    """Say in plain words what looks wrong with a run, and what to try.
+    """Report in plain words what looks wrong with a run, and what to try.
 
     Looks for: chains that are stuck; divergences; steps too large or too small; chains in separate
     modes, or not converged (R-hat > 1.01); fewer than 400 effective draws; heavy-tailed draws

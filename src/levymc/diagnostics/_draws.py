@@ -15,7 +15,7 @@ from levymc.drifts import LogDensity
 from levymc.run import Result
 
 CHAIN_AXES = "Give a Result, or arrays with the axes (chain, draw, …); for one chain, x[None]."
-NOT_FINITE = "`levymc.diagnostics.check` says what went wrong."
+NOT_FINITE = "`levymc.diagnostics.check` reports what went wrong."
 ONE_COORDINATE = "Give the draws of one coordinate."
 WEIGHTS_REMEDY = "Give one for each draw, such as `result.weights`."
 
