@@ -16,7 +16,7 @@ from bars import Bar, line
 from scipy import stats
 
 import levymc
-from levymc import diagnostics, drifts, integrators, models
+from levymc import diagnostics, drifts, integrators, targets
 
 EDGES = np.linspace(-6, 6, 61)
 LEVELS = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99])
@@ -84,11 +84,11 @@ def table_error(drift: drifts.Drift, table: drifts.Drift, limit: float) -> float
 
 # Two wells ------------------------------------------------------------------------------------
 
-TRUE_LEFT = diagnostics.mass_left_of(0.0, models.double_well, EDGES)
+TRUE_LEFT = diagnostics.mass_left_of(0.0, targets.double_well, EDGES)
 
 
 def distance(draws) -> float:
-    return diagnostics.total_variation(draws, models.double_well, EDGES)
+    return diagnostics.total_variation(draws, targets.double_well, EDGES)
 
 
 def left_error(draws) -> float:
@@ -120,18 +120,18 @@ def langevin_on_double_well() -> list[Bar]:
     """Chains of 2·10⁶ steps, the first 2·10⁵ dropped: 2000 time units each."""
     eta, run = 1e-3, Run(256, 2_000_000, 200_000, 200)
     exact = drifts.quadrature(
-        models.double_well, 1.7, radius=lambda x: jnp.abs(x) + 5.7, num_nodes=64
+        targets.double_well, 1.7, radius=lambda x: jnp.abs(x) + 5.7, num_nodes=64
     )
     # Beyond 9 the drift is e^250 and more: any such number gives the same bounded step.
     drift = tabulated(exact, 9.0)
 
     def flmc(integrator):
-        return levymc.flmc(models.double_well, eta, 1.7, drift=drift, integrator=integrator)
+        return levymc.flmc(targets.double_well, eta, 1.7, drift=drift, integrator=integrator)
 
     short = run._replace(num_chains=64, num_steps=1_000_000)
     bars, none = (0.02, 0.03), (None, None)
     tamed, split = flmc(integrators.tamed(0.5)), flmc(integrators.split())
-    fla, ula = levymc.fla(models.double_well, eta, 1.7), levymc.ula(models.double_well, eta)
+    fla, ula = levymc.fla(targets.double_well, eta, 1.7), levymc.ula(targets.double_well, eta)
     return [
         Bar("the drift's table, off by / (1 + |b|)", table_error(exact, drift, 6.0), "", 1e-4),
         *long_chains("flmc, tamed(0.5)", tamed, eta, run, limits=bars),
@@ -145,8 +145,8 @@ def metropolis_on_double_well() -> list[Bar]:
     """Sixteen runs of 10⁶ steps each, over 16 chains; the worst of them counts."""
     run = Run(16 * 16, 62_500, 2_500, 5)
     algorithms = {
-        "mafla, α = 1.2, η = 3": levymc.mafla(models.double_well, 3.0, 1.2),
-        "levy_walk, α = 1.2, s = 2": levymc.levy_walk(models.double_well, 2.0),
+        "mafla, α = 1.2, η = 3": levymc.mafla(targets.double_well, 3.0, 1.2),
+        "levy_walk, α = 1.2, s = 2": levymc.levy_walk(targets.double_well, 2.0),
     }
     bars = []
     for name, algorithm in algorithms.items():
@@ -173,30 +173,30 @@ def double_well() -> list[Bar]:
 
 def mode_error(draws) -> float:
     """The worst error of the four weights; a draw belongs to the nearest mode."""
-    offsets = draws.reshape(-1, 1, 2) - models.FOUR_MODES_MEANS
+    offsets = draws.reshape(-1, 1, 2) - targets.FOUR_MODES_MEANS
     nearest = np.argmin(np.sum(offsets**2, axis=-1), axis=1)
     shares = np.bincount(nearest, minlength=4) / nearest.size
-    return float(np.max(np.abs(shares - models.FOUR_MODES_WEIGHTS)))
+    return float(np.max(np.abs(shares - targets.FOUR_MODES_WEIGHTS)))
 
 
 def four_modes() -> list[Bar]:
     drift = drifts.gaussian_mixture(
-        1.5, models.FOUR_MODES_WEIGHTS, models.FOUR_MODES_MEANS, models.FOUR_MODES_SCALE
+        1.5, targets.FOUR_MODES_WEIGHTS, targets.FOUR_MODES_MEANS, targets.FOUR_MODES_SCALE
     )
     exact = levymc.flmc(
-        models.four_modes, 0.02, 1.5, drift=drift, integrator=integrators.tamed(0.5)
+        targets.four_modes, 0.02, 1.5, drift=drift, integrator=integrators.tamed(0.5)
     )
     langevin = Run(1024, 7_500, 2_500, 25)
     metropolis = Run(512, 7_000, 2_000, 5)
-    walk = levymc.levy_walk(models.four_modes, 1.0)
+    walk = levymc.levy_walk(targets.four_modes, 1.0)
     cases = [
         ("flmc, α = 1.5, η = 0.02", exact, langevin, 0.05),
-        ("mafla, α = 1.2, η = 1", levymc.mafla(models.four_modes, 1.0, 1.2), metropolis, 0.05),
+        ("mafla, α = 1.2, η = 1", levymc.mafla(targets.four_modes, 1.0, 1.2), metropolis, 0.05),
         ("levy_walk, α = 1.2, s = 1", walk, metropolis, 0.05),
-        ("fla, α = 1.7, η = 0.02", levymc.fla(models.four_modes, 0.02, 1.7), langevin, None),
-        ("ula, η = 0.02", levymc.ula(models.four_modes, 0.02), langevin, None),
+        ("fla, α = 1.7, η = 0.02", levymc.fla(targets.four_modes, 0.02, 1.7), langevin, None),
+        ("ula, η = 0.02", levymc.ula(targets.four_modes, 0.02), langevin, None),
     ]
-    lightest = models.FOUR_MODES_MEANS[3]
+    lightest = targets.FOUR_MODES_MEANS[3]
     return [
         Bar(f"{name}: weights", mode_error(sample(algorithm, lightest, run).positions), "off", top)
         for name, algorithm, run, top in cases
@@ -244,8 +244,8 @@ def heavy_tail(name: str, target: Callable, law, alpha: float) -> list[Bar]:
 
 def heavy_tails() -> list[Bar]:
     return [
-        *heavy_tail("t(1.5)", models.student_t(1.5), stats.t(1.5), 1.5),
-        *heavy_tail("Cauchy", models.cauchy, stats.cauchy(), 1.2),
+        *heavy_tail("t(1.5)", targets.student_t(1.5), stats.t(1.5), 1.5),
+        *heavy_tail("Cauchy", targets.cauchy, stats.cauchy(), 1.2),
     ]
 
 

@@ -10,6 +10,7 @@ from levymc import native as native
 from levymc import riesz as riesz
 from levymc import schedules as schedules
 from levymc import stable as stable
+from levymc import targets as targets
 from levymc.algorithms import augmented as augmented
 from levymc.algorithms import fla as fla
 from levymc.algorithms import flmc as flmc

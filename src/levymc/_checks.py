@@ -11,12 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 
-ALPHA_REMEDY = (
-    "Below 1 the process has no mean; 2 is plain Langevin dynamics, where the drift is the "
-    "gradient of the log density."
-)
-
-
 def is_traced(value: Any) -> bool:
     """Whether any leaf of `value` is known only to a JAX transformation."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
@@ -48,8 +42,12 @@ def check_interval(
 
 
 def check_alpha(alpha: Any) -> None:
-    """Refuse an exponent of the noise outside (1, 2], where the dynamics are defined."""
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    """Refuse a noise of α outside (1, 2], for which no drift is defined."""
+    remedy = (
+        "Below 1 the process has no mean; 2 is plain Langevin dynamics, where the drift is the "
+        "gradient of the log density."
+    )
+    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=remedy)
 
 
 def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:

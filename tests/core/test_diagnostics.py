@@ -60,13 +60,22 @@ def test_rhat_and_ess_are_arviz_s():
     import arviz
 
     draws = {"a": noise(4, 200), "b": np.cumsum(noise(4, 200, 2, 3), axis=1)}
-    data = arviz.from_dict(posterior=draws)
+    data = arviz.convert_to_dataset(draws)
     for name in draws:
         assert diagnostics.rhat(draws)[name].shape == draws[name].shape[2:]
         np.testing.assert_allclose(diagnostics.rhat(draws)[name], arviz.rhat(data)[name])
         for kind in ("bulk", "tail"):
             ours = diagnostics.ess(draws, kind=kind)[name]
-            np.testing.assert_allclose(ours, arviz.ess(data, method=kind)[name])
+            prob = (0.05, 0.95) if kind == "tail" else None
+            np.testing.assert_allclose(ours, arviz.ess(data, method=kind, prob=prob)[name])
+
+
+def test_the_tail_is_the_same_to_every_version_of_arviz(monkeypatch):
+    """From version 1 on, ArviZ takes other quantiles if none are given."""
+    asked = []
+    monkeypatch.setattr("arviz.ess", lambda values, **options: asked.append(options) or 1.0)
+    diagnostics.ess(noise(4, 9), kind="tail")
+    assert asked == [{"method": "tail", "prob": (0.05, 0.95)}]
 
 
 def test_a_result_is_taken_as_it_is():
@@ -89,6 +98,10 @@ def test_chains_that_do_not_move():
     for statistic in (diagnostics.rhat, diagnostics.ess):
         with pytest.warns(UserWarning, match="All draws of x are equal"):
             assert np.isnan(statistic(np.ones((4, 100)))["x"])
+        one = noise(4, 100, 2, 3)
+        one[..., 1, 2] = 3.0
+        with pytest.warns(UserWarning, match=r"All draws of x\[1, 2\] are equal"):
+            assert np.sum(np.isnan(statistic(one)["x"])) == 1
 
 
 # Tail index
@@ -464,8 +477,9 @@ def test_constant_draws_and_a_constant_coordinate():
 def test_without_arviz(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
     assert "ArviZ is not installed" in str(check(made(noise(4, 500))))
-    with pytest.raises(ImportError, match=r"pip install 'levymc\[arviz\]'"):
-        diagnostics.rhat(noise(4, 500))
+    for statistic in (diagnostics.rhat, diagnostics.ess):
+        with pytest.raises(ImportError, match=r"^[^.]* pip install 'levymc\[arviz\]'\.$"):
+            statistic(noise(4, 500))
 
 
 def test_report_in_html_is_escaped():

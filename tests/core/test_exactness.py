@@ -12,14 +12,14 @@ from scipy import stats
 from tests.bounds import dkw_bound, hoeffding_bound
 
 import levymc
-from levymc import algorithms, drifts, integrators, models
+from levymc import algorithms, drifts, integrators, targets
 
 FALSE_ALARM = 1e-8
 
 # Skewed, with modes of unequal width: nothing cancels by symmetry.
 WEIGHTS, MEANS, SCALES = np.array([0.7, 0.3]), np.array([0.0, 3.0]), np.array([0.5, 1.5])
 CELLS = np.array([-0.8, -0.4, 0.0, 0.4, 0.8, 1.6, 2.6, 3.6, 4.8])
-skewed = models.gaussian_mixture(WEIGHTS, MEANS, SCALES)
+skewed = targets.gaussian_mixture(WEIGHTS, MEANS, SCALES)
 
 STEPS = {
     "mafla, 1.2": lambda target: levymc.mafla(target, 0.5, 1.2),
@@ -186,7 +186,7 @@ def distance_to(draws, cdf):
 
 def double_well_cdf(x):
     grid = np.linspace(-9, 9, 200_001)
-    masses = np.cumsum(np.exp(np.asarray(models.double_well(grid))))
+    masses = np.cumsum(np.exp(np.asarray(targets.double_well(grid))))
     return np.interp(x, grid, masses / masses[-1])
 
 
@@ -197,8 +197,8 @@ def test_adjusted_algorithms_cross_the_barrier_of_the_double_well(name):
     DKW at 5000 chains and 1e-8 detects 0.088 in the CDF: a left mass of 0.63 in place of 0.54.
     """
     make = {
-        "mafla": lambda: levymc.mafla(models.double_well, 3.0, 1.2),
-        "levy_walk": lambda: levymc.levy_walk(models.double_well, 2.0),
+        "mafla": lambda: levymc.mafla(targets.double_well, 3.0, 1.2),
+        "levy_walk": lambda: levymc.levy_walk(targets.double_well, 2.0),
     }[name]
     starts = jnp.full(5000, -3.6, jnp.float32)
     ends, _ = final_positions(make(), jax.random.key(2), starts, 600)
@@ -207,14 +207,14 @@ def test_adjusted_algorithms_cross_the_barrier_of_the_double_well(name):
 
 def test_the_levy_walk_finds_four_modes_and_their_weights():
     """From the lightest; 5000 chains and 1e-8 detect 0.09 in a weight (Hoeffding, four weights)."""
-    walk = levymc.levy_walk(models.four_modes, 1.5)
-    starts = jnp.tile(jnp.asarray(models.FOUR_MODES_MEANS[3], jnp.float32), (5000, 1))
+    walk = levymc.levy_walk(targets.four_modes, 1.5)
+    starts = jnp.tile(jnp.asarray(targets.FOUR_MODES_MEANS[3], jnp.float32), (5000, 1))
     ends, _ = final_positions(walk, jax.random.key(3), starts, 1000)
-    squares = np.sum((ends[:, None] - models.FOUR_MODES_MEANS) ** 2, axis=-1)
+    squares = np.sum((ends[:, None] - targets.FOUR_MODES_MEANS) ** 2, axis=-1)
     shares = np.bincount(np.argmin(squares, axis=1), minlength=4) / len(ends)
     # An indicator lies in an interval of half the length of [-1, 1].
     bound = hoeffding_bound(len(ends), FALSE_ALARM / 4) / 2
-    assert np.max(np.abs(shares - models.FOUR_MODES_WEIGHTS)) < bound
+    assert np.max(np.abs(shares - targets.FOUR_MODES_WEIGHTS)) < bound
 
 
 NUM_HEAVY = 5000
@@ -223,7 +223,7 @@ NUM_HEAVY = 5000
 def after_some_time(make):
     """Distance to t(1.5) of chains that started in it, after five units of time."""
     starts = jax.random.t(jax.random.key(8), 1.5, (NUM_HEAVY,), jnp.float32)
-    ends, _ = final_positions(make(models.student_t(1.5)), jax.random.key(9), starts, 50)
+    ends, _ = final_positions(make(targets.student_t(1.5)), jax.random.key(9), starts, 50)
     return distance_to(ends, stats.t(1.5).cdf)
 
 

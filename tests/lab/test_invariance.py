@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from levymc import drifts
-from levymc.models import double_well
+from levymc.targets import double_well
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import _generator, invariance
 

@@ -1,15 +1,20 @@
 r"""Rank-based R-hat and effective sample size: they stay valid where there is no variance."""
 
 import warnings
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from ._draws import by_coordinate, checked_variables
+from ._draws import checked_variables, columns, coordinate_name
 
+HIGHEST_RHAT = 1.01
+LOWEST_ESS = 400  # Vehtari et al. (2021): below, neither R-hat nor quantiles are reliable
 FEWEST_DRAWS = 4  # of a chain, for ArviZ to split it
-KINDS = ("bulk", "tail")
+# ArviZ 0.x takes these quantiles by itself, from version 1 on others.
+KINDS: dict[str, dict[str, Any]] = {"bulk": {}, "tail": {"prob": (0.05, 0.95)}}
 
 
 def rhat(draws: Any) -> dict[str, np.ndarray]:
@@ -46,8 +51,7 @@ def rhat(draws: Any) -> dict[str, np.ndarray]:
 
     References: [vehtari2021], section 4.1.
     """
-    found = _splittable(draws)
-    return by_coordinate(found, lambda name, values: _told(name, rhat_of(values)))
+    return _by_coordinate(draws, rhat_of)
 
 
 def ess(draws: Any, *, kind: str = "bulk") -> dict[str, np.ndarray]:
@@ -78,8 +82,7 @@ def ess(draws: Any, *, kind: str = "bulk") -> dict[str, np.ndarray]:
     """
     if kind not in KINDS:
         raise ValueError(f'`kind` must be "bulk" or "tail", got {kind!r}.')
-    found = _splittable(draws)
-    return by_coordinate(found, lambda name, values: _told(name, ess_of(values, kind)))
+    return _by_coordinate(draws, lambda values: ess_of(values, kind))
 
 
 def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
@@ -97,7 +100,7 @@ def ess_of(values: Float[np.ndarray, "chain draw"], kind: str) -> float:
     if np.all(values == values[0, 0]):
         return float("nan")
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(_arviz().ess(values, method=kind))
+        return float(_arviz().ess(values, method=kind, **KINDS[kind]))
 
 
 def has_arviz() -> bool:
@@ -108,34 +111,37 @@ def has_arviz() -> bool:
     return True
 
 
-def _arviz() -> Any:
+def _arviz() -> ModuleType:
     try:
         import arviz
     except ImportError:
         raise ImportError(
-            "R-hat and the effective sample size are ArviZ's, which is not installed. "
-            "Install it with: pip install 'levymc[arviz]'."
+            "R-hat and the effective sample size are ArviZ's, which is not installed: "
+            "pip install 'levymc[arviz]'."
         ) from None
     return arviz
 
 
-def _splittable(draws: Any) -> dict[str, np.ndarray]:
-    found = checked_variables(draws)
-    for name, leaf in found.items():
-        fewest = FEWEST_DRAWS * (2 if leaf.shape[0] == 1 else 1)
-        if leaf.shape[1] < fewest:
-            raise ValueError(
-                f"`draws` must have at least {fewest} draws a chain, got {leaf.shape[1]} of "
-                f"{name}. Run the chains longer."
+def _by_coordinate(draws: Any, statistic: Callable[[np.ndarray], float]) -> dict[str, np.ndarray]:
+    """A number for each coordinate; the arrays have the shapes of the variables."""
+    found = {}
+    for name, leaf in checked_variables(draws).items():
+        _check_length(name, leaf)
+        values = np.array([statistic(c) for c in columns(leaf)]).reshape(leaf.shape[2:])
+        for place in np.argwhere(np.isnan(values)).tolist():
+            warnings.warn(
+                f"All draws of {coordinate_name(name, tuple(place))} are equal, so that nothing "
+                "can be said of their convergence. See levymc.diagnostics.check(result).",
+                stacklevel=3,
             )
+        found[name] = values
     return found
 
 
-def _told(name: str, value: float) -> float:
-    if np.isnan(value):
-        warnings.warn(
-            f"All draws of {name} are equal, so that nothing can be said of their convergence. "
-            "See levymc.diagnostics.check(result).",
-            stacklevel=6,
+def _check_length(name: str, leaf: np.ndarray) -> None:
+    fewest = FEWEST_DRAWS * (2 if leaf.shape[0] == 1 else 1)
+    if leaf.shape[1] < fewest:
+        raise ValueError(
+            f"`draws` must have at least {fewest} draws a chain, got {leaf.shape[1]} of {name}. "
+            "Run the chains longer."
         )
-    return value

@@ -1,22 +1,28 @@
 r"""Distances between draws and a density on the line, known up to a constant."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.interpolate import CubicHermiteSpline
 
 from levymc._checks import check_real
+from levymc.drifts import LogDensity
 
-from ._cells import check_edges
-from ._reference import reference
-from ._weights import shares
+from ._draws import ONE_COORDINATE, shares
 
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+OUTER_PANELS = 60  # each twice as long as the one before: 1e18 widths of a bin
+MOST_REFINEMENTS = 7
+LOG_NEGLIGIBLE = -100.0  # what lies beyond a point with e^-100 of the largest density is nothing
 MEAN_TOLERANCE = 1e-6
+EDGES_REMEDY = "Give points that enclose and resolve the modes: np.linspace(-6, 6, 61)."
 
 
 def total_variation(
-    draws: Any, logdensity_fn: Callable[[Any], Any], edges: Any, *, weights: Any = None
+    draws: Any, logdensity_fn: LogDensity, edges: Any, *, weights: Any = None
 ) -> float:
     r"""Total variation between draws and a density, on bins:
 
@@ -44,18 +50,16 @@ def total_variation(
         >>> diagnostics.total_variation(draws, lambda x: -x * x / 2, np.linspace(-3, 3, 31)) < 0.01
         True
     """
-    limits = check_edges(edges)
     values, share = _pooled(draws, weights)
-    cdf = reference(logdensity_fn, limits).cdf_at(limits)
-    masses = np.diff(cdf, prepend=0.0, append=1.0)
+    law = _reference(logdensity_fn, edges)
+    limits = np.asarray(edges, np.float64)
+    masses = np.diff(law.cdf_at(limits), prepend=0.0, append=1.0)
     bins = np.searchsorted(limits, values, side="right")
     found = np.bincount(bins, share, minlength=masses.size)
     return float(np.abs(found - masses).sum() / 2)
 
 
-def wasserstein(
-    draws: Any, logdensity_fn: Callable[[Any], Any], edges: Any, *, weights: Any = None
-) -> float:
+def wasserstein(draws: Any, logdensity_fn: LogDensity, edges: Any, *, weights: Any = None) -> float:
     r"""The Wasserstein-1 distance between draws and a density: how far mass has to be carried,
 
     .. math:: W_1 = \int |F_N(x) - F(x)|\, dx = \int_0^1 |F_N^{-1}(p) - F^{-1}(p)|\, dp .
@@ -74,7 +78,7 @@ def wasserstein(
         0.797885
     """
     values, share = _pooled(draws, weights)
-    law = reference(logdensity_fn, edges)
+    law = _reference(logdensity_fn, edges)
     if law.tail_mean > MEAN_TOLERANCE:
         raise ValueError(
             f"`logdensity_fn` must have a mean, got tails that hold {law.tail_mean:.1e} of it at "
@@ -96,7 +100,7 @@ def wasserstein(
     return float(parts.sum())
 
 
-def mass_left_of(point: Any, logdensity_fn: Callable[[Any], Any], edges: Any) -> float:
+def mass_left_of(point: Any, logdensity_fn: LogDensity, edges: Any) -> float:
     r"""The mass of a density to the left of a point, ∫_{-∞}^{point} φ.
 
     Args:
@@ -113,15 +117,156 @@ def mass_left_of(point: Any, logdensity_fn: Callable[[Any], Any], edges: Any) ->
         0.750000
     """
     check_real("point", point, "Give one number.")
-    return float(reference(logdensity_fn, edges).cdf_at(np.array([point], np.float64))[0])
+    return float(_reference(logdensity_fn, edges).cdf_at(np.array([point], np.float64))[0])
 
 
 def _pooled(
     draws: Any, weights: Any
 ) -> tuple[Float[np.ndarray, " draw"], Float[np.ndarray, " draw"]]:
     """The draws of all chains, and weights that sum to one."""
-    check_real("draws", draws, "Give the draws of one coordinate.")
+    check_real("draws", draws, ONE_COORDINATE)
     values = np.asarray(draws, np.float64)
     if values.size == 0:
         raise ValueError(f"`draws` must not be empty, got shape {values.shape}.")
     return values.ravel(), shares(weights, values.shape).ravel()
+
+
+class _Reference(NamedTuple):
+    """A law at its knots.
+
+    cdf: F(x).
+    partial_mean: ∫ y φ(y) dy up to x.
+    density: φ, normalised.
+    tail_mean: share of E|X - middle| in the outermost panels, which tells of an infinite mean.
+    """
+
+    knots: Float[np.ndarray, " knot"]
+    cdf: Float[np.ndarray, " knot"]
+    partial_mean: Float[np.ndarray, " knot"]
+    density: Float[np.ndarray, " knot"]
+    tail_mean: float
+
+    def cdf_at(self, x: np.ndarray) -> np.ndarray:
+        """F, by cubic interpolation with the right slopes."""
+        inside = np.clip(x, self.knots[0], self.knots[-1])
+        return np.clip(CubicHermiteSpline(self.knots, self.cdf, self.density)(inside), 0, 1)
+
+    def partial_mean_at(self, x: np.ndarray) -> np.ndarray:
+        inside = np.clip(x, self.knots[0], self.knots[-1])
+        slopes = self.knots * self.density
+        return CubicHermiteSpline(self.knots, self.partial_mean, slopes)(inside)
+
+    def quantile(self, level: np.ndarray) -> np.ndarray:
+        """The point at which F reaches a level, by bisection between two knots."""
+        cell = np.clip(np.searchsorted(self.cdf, level), 1, len(self.knots) - 1)
+        low, high = self.knots[cell - 1], self.knots[cell]
+        for _ in range(50):
+            middle = (low + high) / 2
+            is_left = self.cdf_at(middle) < level
+            low, high = np.where(is_left, middle, low), np.where(is_left, high, middle)
+        return (low + high) / 2
+
+
+def _reference(logdensity_fn: LogDensity, edges: Any) -> _Reference:
+    """Refine the cells between `edges`, and outside of them, until F no longer changes.
+
+    Raises:
+        ValueError: edges that do not increase; a density that is not finite, has no finite
+            integral, or is not resolved.
+    """
+    limits = _check_edges(edges)
+    current = _integrate(logdensity_fn, limits, 1)
+    for power in range(1, MOST_REFINEMENTS):
+        finer = _integrate(logdensity_fn, limits, 2**power)
+        error = float(np.max(np.abs(current.cdf_at(finer.knots) - finer.cdf)))
+        current = finer
+        if error < _tolerance():
+            return current
+    raise ValueError(
+        f"`edges` must resolve the density, got bins in which its integral is known to {error:.1e} "
+        "only. Put an edge at every jump and kink of the density, and several across each mode."
+    )
+
+
+def _tolerance() -> float:
+    """JAX's precision decides what can be had."""
+    return 1e-7 if jnp.zeros(()).dtype == jnp.float64 else 3e-4
+
+
+def _integrate(logdensity_fn: LogDensity, edges: np.ndarray, refinement: int) -> _Reference:
+    knots = _cells(edges, refinement)
+    half = np.diff(knots)[:, None] / 2
+    points = (knots[:-1, None] + half) + half * NODES
+    values, at_knots = _densities(logdensity_fn, points, knots, edges)
+    masses = values * NODE_WEIGHTS * half
+    total = masses.sum()
+    if not masses[[0, -1]].sum() < 1e-6 * total:
+        raise ValueError(
+            "`logdensity_fn` must have a finite integral, got a density that does not fall off by "
+            f"x = {knots[-1]:.0e}. Check its sign: log φ goes to -∞."
+        )
+    far = np.abs(points - np.median(edges)) * masses
+    outermost = far[: 8 * refinement].sum() + far[-8 * refinement :].sum()
+    return _Reference(
+        knots,
+        _running(masses.sum(axis=1) / total),
+        _running((points * masses).sum(axis=1) / total),
+        at_knots / total,
+        float(outermost / far.sum()),
+    )
+
+
+def _densities(
+    logdensity_fn: LogDensity, points: np.ndarray, knots: np.ndarray, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """φ up to a common factor, at points and knots."""
+    everywhere = np.concatenate([points.ravel(), knots])
+    order = np.argsort(everywhere, kind="stable")
+    ordered = everywhere[order]
+    log_values = np.array(jax.vmap(logdensity_fn)(jnp.asarray(ordered)), np.float64)
+    is_inside = (ordered >= edges[0]) & (ordered <= edges[-1])
+    top = np.max(log_values[is_inside], initial=-np.inf, where=~np.isnan(log_values[is_inside]))
+    small = ~is_inside & (log_values < top + LOG_NEGLIGIBLE)
+    # Far out log φ may overflow to NaN: no harm, once it has been negligible nearer in.
+    beyond_right = np.maximum.accumulate(small & (ordered > edges[-1]))
+    beyond_left = np.maximum.accumulate((small & (ordered < edges[0]))[::-1])[::-1]
+    log_values[beyond_right | beyond_left] = -np.inf
+    wrong = np.isnan(log_values) | (log_values == np.inf)
+    if np.any(wrong) or top == -np.inf:
+        place = ordered[np.argmax(wrong)]
+        raise ValueError(
+            f"`logdensity_fn` must be a number or -inf and somewhere finite between the edges, got "
+            f"{log_values[np.argmax(wrong)]} at {place:g}. {EDGES_REMEDY}"
+        )
+    values = np.empty_like(log_values)
+    values[order] = np.exp(log_values - log_values.max())
+    return values[: points.size].reshape(points.shape), values[points.size :]
+
+
+def _running(parts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(parts)])
+
+
+def _check_edges(edges: Any) -> Float[np.ndarray, " edge"]:
+    check_real("edges", edges, EDGES_REMEDY)
+    limits = np.asarray(edges, np.float64)
+    if limits.ndim != 1 or limits.size < 2 or np.any(np.diff(limits) <= 0):
+        raise ValueError(
+            f"`edges` must be at least two increasing points, got {edges}. {EDGES_REMEDY}"
+        )
+    return limits
+
+
+def _cells(edges: np.ndarray, refinement: int) -> np.ndarray:
+    """Bins in quarters, outer panels in eighths; each again in `refinement` cells."""
+    width = (edges[-1] - edges[0]) / (len(edges) - 1)
+    reach = width * (2.0 ** np.arange(1, OUTER_PANELS + 1) - 1)
+    left, right = (edges[0] - reach)[::-1], edges[-1] + reach
+    outer = (np.append(left, edges[0]), np.insert(right, 0, edges[-1]))
+    before, after = (_cut(points, 8 * refinement) for points in outer)
+    return np.concatenate([before[:-1], _cut(edges, 4 * refinement)[:-1], after])
+
+
+def _cut(points: np.ndarray, pieces: int) -> np.ndarray:
+    inner = points[:-1, None] + np.diff(points)[:, None] * (np.arange(pieces) / pieces)
+    return np.append(inner.ravel(), points[-1])

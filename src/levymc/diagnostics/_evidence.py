@@ -1,15 +1,30 @@
-"""What `check` looks at, gathered once."""
+"""What `check` looks at: the draws and the info of a run, and the density beside them."""
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from levymc.algorithms import Info
+from levymc.drifts import LogDensity
 from levymc.run import Result
 
-from ._convergence import ess_of, has_arviz, rhat_of
-from ._draws import column, coordinate_name, variables
+from ._convergence import KINDS, ess_of, has_arviz, rhat_of
+from ._draws import column, coordinate_name, flat_draws, flat_logdensity, variables
+from ._tails import TailIndex, hill, tail_index
+
+FEWEST_DRAWS = 20  # of a chain: below, no test of the draws means anything
+FEWEST_POOLED = 1000  # draws of all chains, for a tail index, or for a gap between them to count
+NUM_PEAKS = 2000
+FAR = np.array([1e3, 1e4, 1e5])  # widths of the draws
+STEADY = 1.5  # how much the slope of log φ in log x may change over a decade of a power law
+NUM_PROBES = 8192
+DECADES = 3.0  # jumps from one to a thousand widths of the draws
+UNVISITED = 2.0  # widths: a place farther than this from all draws is unvisited
+MOST_LOSS = 3.0  # of log φ: a place less probable than that beside the draws is no mode
+UNKNOWN = TailIndex(np.inf, np.inf, 0)
 
 
 class Coordinate(NamedTuple):
@@ -18,8 +33,34 @@ class Coordinate(NamedTuple):
     name: str
     values: Float[np.ndarray, "chain draw"]
     rhat: float
-    bulk_ess: float
-    tail_ess: float
+    ess: dict[str, float]
+
+    @property
+    def separation(self) -> float:
+        """Distance between the chains' medians, over the range of a typical chain."""
+        low, medians, high = np.quantile(self.values, [0.05, 0.5, 0.95], axis=1)
+        distance = float(np.ptp(medians))
+        width = float(np.median(high - low))
+        return distance / width if width else (np.inf if distance else 0.0)
+
+    @property
+    def increment_tail(self) -> TailIndex:
+        """It tells of the noise with little error, as increments are all but independent."""
+        increments = np.diff(self.values)
+        return UNKNOWN if increments.size < FEWEST_POOLED else _known(tail_index, increments)
+
+    @property
+    def peak_tail(self) -> TailIndex:
+        """Of the maxima of blocks, whose index is that of the draws.
+
+        The way back from one far jump can make up all of the largest draws; of the peaks it is a
+        few.
+        """
+        sizes = np.abs(self.values - np.median(self.values))
+        count = max(1, min(NUM_PEAKS // len(sizes), sizes.shape[1]))
+        blocks = np.array_split(sizes, count, axis=1)
+        peaks = np.stack([block.max(axis=1) for block in blocks], axis=1)
+        return _known(hill, peaks, math.isqrt(peaks.size))
 
 
 class Evidence(NamedTuple):
@@ -27,68 +68,113 @@ class Evidence(NamedTuple):
 
     coordinates: a selection, if there are many.
     is_moved: whether any coordinate differs from the draw before.
-    acceptance, divergent, taming: None where the algorithm does not tell.
-    is_levymc: the algorithm is one of ours, and so is the meaning of the info.
     """
 
     result: Result
+    logdensity_fn: LogDensity | None
     coordinates: list[Coordinate]
     num_coordinates: int
     is_finite: bool
     is_moved: Bool[np.ndarray, "chain later_draw"]
-    acceptance: np.ndarray | None
-    divergent: np.ndarray | None
-    taming: np.ndarray | None
-    is_levymc: bool
+
+    def info(self, name: str) -> np.ndarray | None:
+        """A number per draw from levymc's, BlackJAX's or another info; None where there is none."""
+        found: Any = getattr(self.result.info, name, None)
+        if found is None or np.shape(found) != self.result.weights.shape:
+            return None
+        return np.asarray(found)
+
+    @property
+    def is_levymc(self) -> bool:
+        """The algorithm is one of ours, and so is the meaning of the info."""
+        return isinstance(self.result.info, Info)
 
     @property
     def is_unadjusted(self) -> bool:
         """Every step was accepted for certain: there is no Metropolis test."""
-        return self.acceptance is not None and bool(np.all(self.acceptance == 1))
+        acceptance = self.info("acceptance_rate")
+        return acceptance is not None and bool(np.all(acceptance == 1))
 
 
-def gather(result: Result, max_coordinates: int, fewest_draws: int) -> Evidence:
+def gather(result: Result, logdensity_fn: LogDensity | None, max_coordinates: int) -> Evidence:
     leaves = variables(result)
-    places = [(name, i) for name, leaf in leaves.items() for i in range(leaf[0, 0].size)]
+    places = [(name, at) for name, leaf in leaves.items() for at in np.ndindex(leaf.shape[2:])]
     spread = np.linspace(0, len(places) - 1, min(max_coordinates, len(places)))
-    chosen = [places[int(i)] for i in np.round(spread)]
     is_finite = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves.values())
-    wants_arviz = is_finite and has_arviz() and result.num_draws >= fewest_draws
-    coordinates = [_coordinate(leaves[name], name, i, wants_arviz) for name, i in chosen]
-    return Evidence(
-        result,
-        coordinates,
-        len(places),
-        is_finite,
-        _is_moved(leaves),
-        _of_info(result, "acceptance_rate"),
-        _of_info(result, "is_divergent"),
-        _of_info(result, "taming"),
-        isinstance(result.info, Info),
-    )
-
-
-def _coordinate(leaf: np.ndarray, name: str, number: int, wants_arviz: bool) -> Coordinate:
-    values = column(leaf, number)
-    numbers = (
-        (rhat_of(values), ess_of(values, "bulk"), ess_of(values, "tail"))
-        if wants_arviz
-        else (float("nan"),) * 3
-    )
-    return Coordinate(coordinate_name(name, leaf, number), values, *numbers)
-
-
-def _is_moved(leaves: dict[str, np.ndarray]) -> np.ndarray:
+    wants_arviz = is_finite and has_arviz() and result.num_draws >= FEWEST_DRAWS
+    coordinates = []
+    for name, place in (places[int(i)] for i in np.round(spread)):
+        values = column(leaves[name], place)
+        rhat = rhat_of(values) if wants_arviz else np.nan
+        ess = {kind: ess_of(values, kind) if wants_arviz else np.nan for kind in KINDS}
+        coordinates.append(Coordinate(coordinate_name(name, place), values, rhat, ess))
     moved = [
         np.any(leaf[:, 1:] != leaf[:, :-1], axis=tuple(range(2, leaf.ndim)))
         for leaf in leaves.values()
     ]
-    return np.any(moved, axis=0)
+    is_moved = np.any(moved, axis=0)
+    return Evidence(result, logdensity_fn, coordinates, len(places), is_finite, is_moved)
 
 
-def _of_info(result: Result, name: str) -> np.ndarray | None:
-    """A number a draw from the info of levymc's, BlackJAX's or another algorithm."""
-    found: Any = getattr(result.info, name, None)
-    if found is None or np.shape(found) != result.weights.shape:
+def heavy_axis(seen: Evidence, logdensity_fn: LogDensity) -> int | None:
+    """A coordinate along which log φ falls like a multiple of log x, from the medians outwards."""
+    evaluate = flat_logdensity(seen.result, logdensity_fn)
+    low, center, high = np.quantile(flat_draws(seen.result), [0.25, 0.5, 0.75], axis=0)
+    axes = np.unique(np.linspace(0, center.size - 1, len(seen.coordinates)).astype(int))
+    for sign in (-1, 1):
+        probes = np.tile(center, (axes.size, FAR.size, 1))
+        probes[np.arange(axes.size), :, axes] += sign * FAR * (high - low)[axes, None]
+        values = evaluate(probes.reshape(-1, center.size)).reshape(axes.size, -1)
+        with np.errstate(invalid="ignore"):
+            first, second = -np.diff(values, axis=1).T
+            is_steady = (first > 0) & (second < STEADY * first) & np.isfinite(second)
+        if np.any(is_steady):
+            return int(axes[np.argmax(is_steady)])
+    return None
+
+
+class Unvisited(NamedTuple):
+    """A place as probable as the draws, and how far from them all in one coordinate."""
+
+    axis: int
+    value: float
+    distance: float
+
+
+def unvisited_place(result: Result, logdensity_fn: LogDensity) -> Unvisited | None:
+    """Jump from draws along one coordinate, at all scales, and look at log φ there.
+
+    The jumps start where that coordinate is in the middle half of its draws.  A place without
+    draws at which log φ is hardly lower is another mode, or a part of this one that the chains
+    have not reached.  What is not found may still be there, most of all where modes differ in
+    several coordinates.
+    """
+    if result.num_chains * result.num_draws < FEWEST_POOLED:
         return None
-    return np.asarray(found)
+    evaluate, draws = flat_logdensity(result, logdensity_fn), flat_draws(result)
+    random = np.random.default_rng(0)  # the same report for the same run
+    axes = random.integers(0, draws.shape[1], NUM_PROBES)
+    starts = draws[random.integers(0, len(draws), NUM_PROBES)]
+    low, high = np.quantile(draws, [0.25, 0.75], axis=0)
+    here = starts[np.arange(NUM_PROBES), axes]
+    # A coordinate that is stuck tells nothing.
+    fit = (low[axes] <= here) & (here <= high[axes]) & (low[axes] < high[axes])
+    axes, starts, here, widths = axes[fit], starts[fit], here[fit], (high - low)[axes][fit]
+    sizes = 10 ** random.uniform(0, DECADES, here.size) * random.choice([-1, 1], here.size)
+    probes = starts.copy()
+    probes[np.arange(here.size), axes] = here + sizes * widths
+    before, after = evaluate(starts), evaluate(probes)
+    likely = np.flatnonzero(after >= before - MOST_LOSS)
+    for i in likely[np.argsort(-after[likely])]:  # the most probable first
+        axis, value = int(axes[i]), float(probes[i, axes[i]])
+        distance = float(np.min(np.abs(draws[:, axis] - value)))
+        if distance > UNVISITED * widths[i]:
+            return Unvisited(axis, value, distance)
+    return None
+
+
+def _known(estimate: Callable[..., TailIndex], *arguments: Any) -> TailIndex:
+    try:
+        return estimate(*arguments)
+    except ValueError:  # the chain hardly moved
+        return UNKNOWN

@@ -9,6 +9,8 @@ from levymc._checks import check_positive, check_real
 from levymc.algorithms import Info
 from levymc.run import Result
 
+from ._draws import ONE_COORDINATE
+
 
 def hops(values: Any, boundaries: Any) -> Int[np.ndarray, "*chains"]:
     r"""How often a chain goes from the core of one mode to that of another.
@@ -34,7 +36,7 @@ def hops(values: Any, boundaries: Any) -> Int[np.ndarray, "*chains"]:
         >>> int(diagnostics.hops([-4.0, 0.1, -0.1, 0.1, -4.0, 4.0], (-3.6, 3.6)))
         1
     """
-    check_real("values", values, "Give the draws of one coordinate.")
+    check_real("values", values, ONE_COORDINATE)
     array = np.asarray(values)
     if array.ndim == 0:
         raise ValueError(f"`values` must have an axis of draws, got the number {array}.")
@@ -91,10 +93,7 @@ def _check_boundaries(boundaries: Any) -> np.ndarray:
 def _regions(values: np.ndarray, limits: np.ndarray) -> np.ndarray:
     """The number of the core that a value lies in, -1 in a band."""
     # Cores are closed: a value at an upper limit lies below it, one at a lower limit above.
+    bands = zip(limits[::2], limits[1::2], strict=True)
+    in_band = [(values > low) & (values < up) for low, up in bands]
     above = [values >= upper for upper in limits[1::2]]
-    in_band = [(values > low) & (values < up) for low, up in zip(*_pairs(limits), strict=True)]
     return np.where(np.any(in_band, axis=0), -1, np.sum(above, axis=0))
-
-
-def _pairs(limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return limits[::2], limits[1::2]

@@ -11,15 +11,16 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from levymc._checks import check_floating, check_positive, check_real
+from levymc.drifts import LogDensity
 
-from ._weights import shares
+from ._draws import NOT_FINITE, shares
 
 BLOCK_ENTRIES = 2**22  # of a block of kernel rows times coordinates: 32 MB in double precision
 
 
 def kernel_stein_discrepancy(
     draws: Any,
-    logdensity_fn: Callable[[Any], Any] | None = None,
+    logdensity_fn: LogDensity | None = None,
     *,
     score: Callable[[Any], Any] | None = None,
     weights: Any = None,
@@ -109,7 +110,7 @@ def _flat(position: Any) -> Float[Array, " coordinate"]:
 
 def _count(draws: Any) -> int:
     check_floating("draws", draws)
-    check_real("draws", draws, "`levymc.diagnostics.check` says what went wrong.")
+    check_real("draws", draws, NOT_FINITE)
     counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(draws)}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 
 from levymc._checks import check_count, check_real
 
-from ._draws import checked_variables, column
+from ._draws import ONE_COORDINATE, checked_variables, columns
 
 BLOCKS = 32  # gives the standard error itself to an eighth
 FEWEST_VALUES = 100
@@ -57,7 +57,7 @@ def tail_index(values: Any, *, num_largest: Any = None) -> TailIndex:
 
     References: [hill1975]; for correlated values [hsing1991].
     """
-    check_real("values", values, "Give the draws of one coordinate.")
+    check_real("values", values, ONE_COORDINATE)
     array = np.asarray(values, np.float64)
     if array.ndim not in (1, 2) or array.size < FEWEST_VALUES:
         raise ValueError(
@@ -83,8 +83,7 @@ def draw_tail_index(draws: Any, *, num_largest: Any = None) -> dict[str, TailInd
 
     Raises: as for `tail_index`.
     """
-    found = checked_variables(draws)
-    return {name: _of_columns(leaf, 0, num_largest) for name, leaf in found.items()}
+    return _by_coordinate(draws, 0, num_largest)
 
 
 def increment_tail_index(draws: Any, *, num_largest: Any = None) -> dict[str, TailIndex]:
@@ -103,16 +102,16 @@ def increment_tail_index(draws: Any, *, num_largest: Any = None) -> dict[str, Ta
         >>> bool(abs(found.index - 1.3) < 0.5)
         True
     """
-    found = checked_variables(draws)
-    return {name: _of_columns(leaf, 1, num_largest) for name, leaf in found.items()}
+    return _by_coordinate(draws, 1, num_largest)
 
 
-def _of_columns(leaf: np.ndarray, differences: int, num_largest: Any) -> TailIndex:
-    columns = (column(leaf, i) for i in range(leaf[0, 0].size))
-    found = [tail_index(np.diff(c, differences), num_largest=num_largest) for c in columns]
-    shape = leaf.shape[2:]
-    index, error = (np.array([one[i] for one in found]).reshape(shape) for i in (0, 1))
-    return TailIndex(index, error, found[0].num_largest)
+def _by_coordinate(draws: Any, differences: int, num_largest: Any) -> dict[str, TailIndex]:
+    found = {}
+    for name, leaf in checked_variables(draws).items():
+        each = [tail_index(np.diff(c, differences), num_largest=num_largest) for c in columns(leaf)]
+        index, error = (np.reshape([one[i] for one in each], leaf.shape[2:]) for i in (0, 1))
+        found[name] = TailIndex(index, error, each[0].num_largest)
+    return found
 
 
 def hill(sizes: Float[np.ndarray, "chain draw"], k: int) -> TailIndex:

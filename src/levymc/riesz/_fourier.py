@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import check_interval, check_positive, is_traced
 
-from ._coefficients import GAMMA_REMEDY
+from ._centered_difference import GAMMA_REMEDY
 
 
 def fourier_derivative(values: ArrayLike, gamma: Any, *, spacing: ArrayLike) -> Float[Array, " n"]:

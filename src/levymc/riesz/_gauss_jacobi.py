@@ -8,9 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from levymc._checks import check_count, check_interval, is_traced
-
-ALPHA_REMEDY = "Below 1 the process has no mean; at 2 the drift is the gradient."
+from levymc._checks import check_alpha, check_count, is_traced
 
 
 class Rule(NamedTuple):
@@ -26,8 +24,7 @@ def gauss_jacobi(alpha: ArrayLike, num_nodes: Any, *, power: float = 1.0) -> Rul
     .. math:: (p+1-α) \int_0^1 F(v)\, v^{p-α}\, dv = \sum_i w_i F(v_i), \qquad p = \text{power},
 
     by the eigenvalues of the Jacobi matrix.  As α → p + 1 the first node tends to zero and takes
-    all the weight.  Computed in float64 unless α is
-    traced.
+    all the weight.  Computed in float64 unless α is traced.
 
     Args:
         alpha: in (1, 2]; may be traced, or an array, for a rule along the last axis for each.
@@ -39,7 +36,7 @@ def gauss_jacobi(alpha: ArrayLike, num_nodes: Any, *, power: float = 1.0) -> Rul
 
     References: [golub1969].
     """
-    check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=ALPHA_REMEDY)
+    check_alpha(alpha)
     count = check_count("num_nodes", num_nodes, "96 give eight digits on a double well.")
     return Rule(*(jnp.asarray(part) for part in unchecked_rule(alpha, count, power)))
 

@@ -2,13 +2,13 @@ r"""The symmetric α-stable law SαS(σ), E exp(iωX) = exp(-|σω|^α), and Lé
 
 from ._inverse_table import from_words as from_words
 from ._inverse_table import quantile_table as quantile_table
-from ._isotropic import sample_isotropic as sample_isotropic
 from ._law import cdf as cdf
 from ._law import logpdf as logpdf
 from ._law import pdf as pdf
 from ._law import ppf as ppf
 from ._law import score as score
 from ._law import sf as sf
-from ._motion import levy_motion as levy_motion
+from ._sample import levy_motion as levy_motion
 from ._sample import sample as sample
-from ._truncated import sample_truncated as sample_truncated
+from ._sample import sample_isotropic as sample_isotropic
+from ._sample import sample_truncated as sample_truncated

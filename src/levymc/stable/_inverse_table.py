@@ -1,4 +1,4 @@
-r"""One random word through a table of quantiles: the fast road for a fixed α in float32.
+r"""One random word through a table of quantiles: the fast way for a fixed α in float32.
 
 The lowest bit of a word is the sign.  The other 31, converted to a float32 u, give the tail
 probability q = u/2³² ∈ (0, 1/2].  The exponent of u and the top bits of its mantissa number a cell
@@ -30,7 +30,7 @@ _LAST = int(np.float32(2.0**31).view(np.uint32)) >> _SHIFT
 def transform(
     words: UInt[Array, "..."], alpha: float, bound: float = math.inf
 ) -> Float[Array, "..."]:
-    """SαS(1), given |X| ≤ bound, in float32 from one 32-bit word a draw."""
+    """SαS(1), given |X| ≤ bound, in float32 from one 32-bit word per draw."""
     return _look_up(words, *_table(alpha, bound))
 
 

@@ -19,7 +19,7 @@ from levymc._checks import check_interval, check_positive, check_real
 from . import _formulas, _quantile
 
 _ALPHA_REMEDY = "The law is tabulated there; `sample` draws for every alpha in (0, 2]."
-_SCALE_REMEDY = "Give the sigma of exp(-|sigma omega|^alpha)."
+SCALE_REMEDY = "Give the sigma of exp(-|sigma omega|^alpha)."
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
@@ -83,7 +83,7 @@ def _finite(x: Any) -> Any:
 def _evaluate(function: Any, x: Any, alpha: Any, scale: Any) -> Array:
     """Check all but x, compute in float32 at least, and give back the dtype of x."""
     check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy=_ALPHA_REMEDY)
-    check_positive("scale", scale, _SCALE_REMEDY)
+    check_positive("scale", scale, SCALE_REMEDY)
     found = jnp.result_type(x)
     dtype = found if jnp.issubdtype(found, jnp.floating) else jnp.result_type(float)
     wide = jnp.promote_types(dtype, jnp.float32)

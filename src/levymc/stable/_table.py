@@ -8,8 +8,13 @@ up to infinity:
    F(x) - 1/2 &= F_2(x) - 1/2 + (2-α)\, x\, m^{-1-α}\, T_1(x, α) \\
    -f'(x)/x &= f_2(x)/2 + (2-α)\, m^{-3-α}\, T_2(x, α)
 
-where the index 2 marks N(0, 2).  Each T is a polynomial in α (one a band) times a polynomial in a
-local coordinate of |x| (one a panel, see `_layout`).  `tools/make_stable_table.py` computes it.
+where the index 2 marks N(0, 2).  Each T is a polynomial in α (one per band) times a polynomial in a
+local coordinate of |x| (one per panel).  `tools/make_stable_table.py` computes it.
+
+The first panel is [0, 2^-8] in the coordinate x², as the law is even; then panels of a third of
+an octave in log₂ x; the last reaches from 2^4 to infinity in the coordinate x^{-α}, in which the
+tail is a power series.  The bands of α are thirds of an octave, too: the law's nearest singularity
+is at α = 0.
 
 The functions take the array module `xp`, so that the same formulas serve traced JAX arrays and,
 in NumPy, tables that must be made in float64 whatever JAX's precision is.
@@ -22,9 +27,22 @@ from typing import Any
 
 import numpy as np
 
-from . import _layout
-
 DENSITY, CENTRAL, SLOPE = 0, 1, 2
+ALPHA_EDGES = 2.0 ** (np.arange(-3, 4) / 3)
+ALPHA_COUNT = 14
+POSITION_COUNT = 13
+LOG2_FIRST, LOG2_LAST = -8, 4
+PANELS_PER_OCTAVE = 3
+NUM_PANELS = (LOG2_LAST - LOG2_FIRST) * PANELS_PER_OCTAVE + 2
+
+
+def positions(local: np.ndarray, alpha: float) -> np.ndarray:
+    """The x of each panel whose local coordinates are `local` ∈ [-1, 1]: (panels, len(local))."""
+    first = 2.0**LOG2_FIRST * np.sqrt((1 + local) / 2)
+    starts = LOG2_FIRST + np.arange(NUM_PANELS - 2)[:, None] / PANELS_PER_OCTAVE
+    octaves = 2.0 ** (starts + (1 + local) / (2 * PANELS_PER_OCTAVE))
+    last = 2.0**LOG2_LAST * ((1 + local) / 2) ** (-1 / alpha)
+    return np.vstack([first, octaves, last])
 
 
 @cache
@@ -60,7 +78,7 @@ def _horner(coefficients: Any, variable: Any) -> Any:
 
 def _place_alpha(xp: ModuleType, alpha: Any) -> tuple[Any, Any]:
     """The band of α and its coordinate in it, in [-1, 1]."""
-    edges = xp.asarray(_layout.ALPHA_EDGES.astype(alpha.dtype))
+    edges = xp.asarray(ALPHA_EDGES.astype(alpha.dtype))
     band = (alpha[..., None] >= edges[1:-1]).sum(axis=-1)
     low, high = edges[band], edges[band + 1]
     return band, (2 * alpha - (low + high)) / (high - low)
@@ -68,11 +86,11 @@ def _place_alpha(xp: ModuleType, alpha: Any) -> tuple[Any, Any]:
 
 def _place_position(xp: ModuleType, size: Any, alpha: Any) -> tuple[Any, Any]:
     """The panel of |x| and its coordinate in it, in [-1, 1]."""
-    first, last = 2.0**_layout.LOG2_FIRST, float(_layout.LOG2_LAST)
+    first, last = 2.0**LOG2_FIRST, float(LOG2_LAST)
     # Below the first octave log₂ is not used; the bound keeps it finite, with finite derivatives.
     log2_size = xp.log2(xp.maximum(size, first / 2))
-    octave = (log2_size - _layout.LOG2_FIRST) * _layout.PANELS_PER_OCTAVE
-    start = xp.clip(xp.floor(octave), -1, _layout.NUM_PANELS - 2)
+    octave = (log2_size - LOG2_FIRST) * PANELS_PER_OCTAVE
+    start = xp.clip(xp.floor(octave), -1, NUM_PANELS - 2)
     local = 2 * (octave - start) - 1
     near = 2 * (xp.minimum(size, first) / first) ** 2 - 1
     far = 2 * xp.exp2(-alpha * (xp.maximum(log2_size, last) - last)) - 1

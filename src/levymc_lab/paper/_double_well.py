@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from levymc import diagnostics, drifts
-from levymc.models import double_well as target
+from levymc.targets import double_well as target
 
 __all__ = [
     "BARRIER",
@@ -110,7 +110,7 @@ def masses() -> Float[np.ndarray, " bin"]:
 
 
 def _log_density(x: np.ndarray) -> np.ndarray:
-    """As `levymc.models.double_well`, in NumPy: that one follows JAX's precision."""
+    """As `levymc.targets.double_well`, in NumPy: that one follows JAX's precision."""
     return np.asarray(-((x + 5) * (x + 1) * (x - 1.02) * (x - 5) / 10 + 0.5))
 
 

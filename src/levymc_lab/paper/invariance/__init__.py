@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc import drifts, riesz
-from levymc.models import double_well
+from levymc.targets import double_well
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 
 from .. import _double_well as well
