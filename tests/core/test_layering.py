@@ -12,7 +12,7 @@ MAX_LINES = 800
 # From the bottom: a layer may import itself and those before it.
 LAYERS = (
     "_checks",
-    "_files",
+    "_workdir",
     "native",
     "stable",
     "riesz",
@@ -39,7 +39,7 @@ LIBRARY = LAYERS[: LAYERS.index("__main__")]
 PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
-SHARED = {"_checks", "_files"}  # private to the project, not to the package that holds them
+SHARED = {"_checks", "_workdir"}  # private to the project, not to the package that holds them
 
 
 def module_name(path: Path) -> str:

@@ -110,11 +110,11 @@ def test_an_interrupted_store_goes_on(tmp_path, monkeypatch):
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     flush, calls, folder = _store.flush, [], tmp_path / "run"
 
-    def full(files):
+    def full(files, within):
         calls.append(files)
         if len(calls) == 8:
             raise OSError(errno.ENOSPC, "No space left on device")
-        flush(files)
+        flush(files, within)
 
     monkeypatch.setattr(_store, "flush", full)
     with pytest.raises(OSError, match=r"safe in .* go on with levymc\.resume") as caught:

@@ -7,7 +7,7 @@ import pytest
 from tests.lab.toy_experiment import contents
 from tests.lab.toy_ratings import DAT_TEXT, TAB_TEXT, register_toy, triples, zipped
 
-from levymc._files import lock
+from levymc._workdir import lock
 from levymc_lab import data
 from levymc_lab.data import _cache, _movielens
 

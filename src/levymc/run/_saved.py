@@ -1,6 +1,5 @@
 """A result as one file: arrays in NumPy's archive, the structure as JSON beside them."""
 
-import io
 import json
 import zipfile
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from levymc._files import atomic_bytes
+from levymc._workdir import write_arrays
 
 from ._result import Result
 from ._structure import from_json, numbered, to_json
@@ -28,9 +27,7 @@ def save(result: Result, path: Path) -> None:
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     arrays = {str(place): leaf for place, leaf in enumerate(jax.tree.leaves(tree))}
-    stream = io.BytesIO()
-    np.savez(stream, levymc=text, **arrays)
-    atomic_bytes(path, stream.getvalue())
+    write_arrays(path, {"levymc": text, **arrays})
 
 
 def load_saved(path: Path) -> Result:
@@ -39,7 +36,7 @@ def load_saved(path: Path) -> Result:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             header = json.loads(bytes(archive["levymc"]))
             leaves = [archive[str(place)] for place in range(len(archive.files) - 1)]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, ValueError, RecursionError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is no result of levymc, or a damaged one: {error}") from error
     if header["format"] != FORMAT:
         raise ValueError(f"{path} has format {header['format']}; this version reads {FORMAT}.")

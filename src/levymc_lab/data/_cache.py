@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from levymc._files import InUseError, atomic_bytes, flush, lock
+from levymc._workdir import InUseError, ResultsError, atomic_bytes, flush, lock, read_json
 
 from ._checksum import sha256_of
 from ._errors import CacheError
@@ -106,12 +106,12 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = read_json(path, "Import the data set again.")
     except FileNotFoundError:
         return None
-    except ValueError:
-        raise CacheError(f"{path} is broken. Import the data set again.") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    except ResultsError as error:
+        raise CacheError(str(error)) from None
+    if manifest.get("format") != FORMAT:
         raise CacheError(f"{path} is of another version of levymc. Import the data set again.")
     return manifest
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes
 
 from ._errors import DataError
 from ._idx import idx_bytes, read_idx
