@@ -12,8 +12,9 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
@@ -272,6 +273,40 @@ def provenance() -> dict[str, Any]:
         "wall_seconds": 0.0,
         "status": "running",
     }
+
+
+@contextmanager
+def clocked(
+    path: Path, manifest: dict[str, Any], session: dict[str, Any] | None = None
+) -> Iterator[Callable[[], None]]:
+    """Keep the status and the time of work in its manifest, whatever ends it.
+
+    Args:
+        path: the file of the manifest.
+        manifest: written as it is at that moment; time is added to that of earlier sessions.
+        session: a part of the manifest that is given the time of this session alone.
+
+    Yields: a function that writes the manifest while the work goes on.
+    """
+    begun, before = time.perf_counter(), manifest["wall_seconds"]
+
+    def record(status: str = "running") -> None:
+        seconds = time.perf_counter() - begun
+        if session is not None:
+            session["wall_seconds"] = round(seconds, 3)
+        manifest.update(status=status, wall_seconds=round(before + seconds, 3))
+        write_json(path, manifest)
+
+    try:
+        record()
+        yield record
+        manifest["finished"] = now()
+        record("finished")
+    except BaseException:
+        manifest["finished"] = None
+        with suppress(OSError):  # a full disk must not hide why it stopped
+            record("stopped")
+        raise
 
 
 def versions() -> dict[str, str]:

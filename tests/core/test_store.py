@@ -134,6 +134,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
         (lambda f: next(f.glob("state-20.npz")).unlink(), "state-20.npz is missing"),
         (lambda f: (f / "progress.json").write_text('{"chunks": ['), "not a store"),
         (lambda f: (f / "run.json").unlink(), "not a store"),
+        (lambda f: (f / "run.json").write_text(99_999 * "["), "not a store"),
     ],
 )
 def test_damage_is_found_and_named(stored, damage, what):

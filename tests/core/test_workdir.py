@@ -248,3 +248,40 @@ def test_a_digest_depends_on_the_contents_and_their_order(tmp_path):
     two.write_text("2")
     assert _workdir.digest([one, two]) != _workdir.digest([two, one])
     assert _workdir.digest([one]) == _workdir.digest(iter([one]))
+
+
+def test_the_manifest_tells_how_work_goes_and_ends(tmp_path):
+    def status():
+        return _workdir.read_json(path, REMEDY, {"wall_seconds": float})
+
+    def stop():
+        with _workdir.clocked(path, manifest, session):
+            raise KeyboardInterrupt
+
+    path, session = tmp_path / "manifest.json", {}
+    manifest = {**_workdir.provenance(), "wall_seconds": 100.0, "session": session}
+    with _workdir.clocked(path, manifest, session) as record:
+        assert status()["status"] == "running"
+        manifest["noise"] = 0.5
+        record()
+        assert status()["noise"] == 0.5
+    assert status()["status"] == "finished"
+    assert status()["finished"] >= status()["started"]
+    assert status()["wall_seconds"] == pytest.approx(100 + session["wall_seconds"], abs=2e-3)
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert status()["status"] == "stopped"
+    assert status()["finished"] is None
+
+
+def test_a_full_disk_does_not_hide_why_work_stopped(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def stop():
+        with _workdir.clocked(tmp_path / "manifest.json", _workdir.provenance()):
+            monkeypatch.setattr(os, "fsync", fail)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()

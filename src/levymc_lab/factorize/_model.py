@@ -80,6 +80,21 @@ def batch_size_of(num_ratings: int) -> int:
     return math.ceil(BATCH_SHARE * num_ratings)
 
 
+def description_of(num_ratings: int, settings: Settings) -> dict[str, Any]:
+    """What a manifest tells of the sampler."""
+    caution = CAUTION_A_COLUMN * (settings.rank + NUM_BIASES)
+    return {
+        "batch_size": batch_size_of(num_ratings),
+        "step_size": STEP_SIZE,
+        "burn_in": settings.burn_in,
+        "steps_between_draws": EVERY,
+        "noise_truncated_at": TRUNCATION,
+        "has_curvature_steps": True,
+        "has_biases": True,
+        "row_steps": {"s2": FACTOR_SQUARE, "c": caution},
+    }
+
+
 def make_sampler(
     training: data.Ratings,
     targets: Targets,

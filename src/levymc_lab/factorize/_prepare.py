@@ -18,16 +18,10 @@ from levymc._workdir import (
 )
 from levymc_lab import data
 
-from ._model import batch_size_of
+from ._model import description_of
 from ._table import (
-    CAUTION_A_COLUMN,
     DEFAULTS,
-    EVERY,
-    FACTOR_SQUARE,
     HELD_OUT,
-    NUM_BIASES,
-    STEP_SIZE,
-    TRUNCATION,
     Settings,
     Table,
     check_settings,
@@ -180,8 +174,8 @@ def prepare(
 
 def new_manifest(job: Job) -> dict[str, Any]:
     """What a fit was: enough to make it again, and nothing about whose machine it was."""
-    whole, settings = job.table.whole, job.settings
-    scale = scale_of(job.table.training, settings.rank)
+    whole, training, settings = job.table.whole, job.table.training, job.settings
+    scale = scale_of(training, settings.rank)
     content = {
         "format": FORMAT,
         "kind": KIND,
@@ -195,19 +189,7 @@ def new_manifest(job: Job) -> dict[str, Any]:
         "spread": scale.spread,
         "noise": settings.noise,
         "noise_is_estimated": settings.noise is None,
-        "sampler": {
-            "batch_size": batch_size_of(job.table.training.num_ratings),
-            "step_size": STEP_SIZE,
-            "burn_in": settings.burn_in,
-            "steps_between_draws": EVERY,
-            "noise_truncated_at": TRUNCATION,
-            "has_curvature_steps": True,
-            "has_biases": True,
-            "row_steps": {
-                "s2": FACTOR_SQUARE,
-                "c": CAUTION_A_COLUMN * (settings.rank + NUM_BIASES),
-            },
-        },
+        "sampler": description_of(training.num_ratings, settings),
         **provenance(),
     }
     return json.loads(json.dumps(content))  # as it will be read

@@ -1,8 +1,7 @@
 """Fit, telling how it goes; stop whenever asked, and go on from there."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,12 +11,11 @@ from jaxtyping import Array
 
 from levymc._workdir import (
     ResultsError,
+    clocked,
     lock,
     make_folder,
-    now,
     read_arrays,
     write_arrays,
-    write_json,
 )
 
 from ._model import SWEEPS, Carry, Sampler, estimate_noise, make_sampler
@@ -78,37 +76,21 @@ def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
         if manifest is None or manifest["status"] == "finished":
             folder.clear()  # a checkpoint without its manifest may be another run's
             manifest = new_manifest(job)
-        with _clocked(job, manifest):
-            _complete(job, manifest, on_progress)
+        with clocked(folder.manifest, manifest) as record:
+            _complete(job, manifest, record, on_progress)
         folder.checkpoint.unlink(missing_ok=True)
         return manifest
 
 
-@contextmanager
-def _clocked(job: Job, manifest: dict[str, Any]) -> Iterator[None]:
-    """Keep the status and the time in the manifest, whatever happens."""
-    begun, before = time.monotonic(), manifest["wall_seconds"]
-    manifest["status"] = "running"
-    write_json(job.folder.manifest, manifest)
-    try:
-        yield
-    except BaseException:
-        manifest |= {"status": "stopped", "wall_seconds": before + time.monotonic() - begun}
-        with suppress(OSError):  # a full disk must not hide why it stopped
-            write_json(job.folder.manifest, manifest)
-        raise
-    seconds = before + time.monotonic() - begun
-    manifest |= {"status": "finished", "finished": now(), "wall_seconds": seconds}
-    write_json(job.folder.manifest, manifest)
-
-
-def _complete(job: Job, manifest: dict[str, Any], report: Report) -> None:
+def _complete(
+    job: Job, manifest: dict[str, Any], record: Callable[[], None], report: Report
+) -> None:
     table, settings = job.table, job.settings
     key_noise, key_chain = jax.random.split(jax.random.key(settings.seed))
     scale = scale_of(table.training, settings.rank)
     if manifest["noise"] is None:
         manifest["noise"] = _noise(job, scale, key_noise, report)
-        write_json(job.folder.manifest, manifest)
+        record()
     noise = manifest["noise"]
     targets = targets_of(table, job.asked)
     sampler = make_sampler(

@@ -6,9 +6,8 @@ disk, so that a folder never holds figures of one version beside tables of anoth
 """
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from levymc._workdir import (
     MismatchError,
     ResultsError,
     atomic_bytes,
+    clocked,
     differences,
     git_state,
     lock,
@@ -76,7 +76,7 @@ def run(
             remove_partial(folder.path, "**/*")
             manifest = work.open()
             if needs_cells(folder, manifest):
-                work.complete(manifest, jobs, on_progress)
+                work.complete(manifest, jobs, on_progress or _ignore)
             else:
                 work.write_judgement_and_figures(manifest["tables"])
     return load(folder.path)
@@ -140,9 +140,7 @@ class _Work:
         self._check_same(found)
         return found
 
-    def complete(
-        self, manifest: dict[str, Any], jobs: int, on_progress: Progress | None = None
-    ) -> None:
+    def complete(self, manifest: dict[str, Any], jobs: int, on_progress: Progress) -> None:
         """Make the cells that are missing, then all that comes from them."""
         files = {cell.id: self.folder.cell(cell.id) for cell in self.cells}
         tasks = [
@@ -150,17 +148,22 @@ class _Work:
             for cell in self.cells
             if not files[cell.id].exists()
         ]
-        session = _Session(self.folder, manifest, jobs, len(files) - len(tasks), on_progress)
-        try:
-            session.record("running")
-            make(tasks, jobs, session.count)
+        session: dict[str, Any] = {"started": now(), "git": git_state(), "jobs": jobs, "cells": 0}
+        manifest["sessions"].append(session)
+        done = len(files) - len(tasks)
+        with clocked(self.folder.manifest, manifest, session) as record:
+
+            def count() -> None:
+                nonlocal done
+                done += 1
+                session["cells"] += 1
+                record()
+                on_progress(done, len(files))
+
+            on_progress(done, len(files))
+            make(tasks, jobs, count)
             manifest["tables"] = self._write_tables()
             self.write_judgement_and_figures(manifest["tables"])
-            session.record("finished")
-        except BaseException:
-            with suppress(OSError):  # a full disk must not hide why it stopped
-                session.record("stopped")
-            raise
 
     def write_judgement_and_figures(self, names: list[str]) -> None:
         """All that comes from the tables."""
@@ -214,52 +217,6 @@ class _Work:
         return list(tables)
 
 
-class _Session:
-    """One stretch of work on a run, kept in its manifest as it goes.
-
-    Counts cells and time; those of earlier sessions are added to, not replaced.
-    """
-
-    def __init__(
-        self,
-        folder: Folder,
-        manifest: dict[str, Any],
-        jobs: int,
-        num_done: int,
-        on_progress: Progress | None,
-    ) -> None:
-        self._folder = folder
-        self._manifest = manifest
-        self._num_done = num_done
-        self._on_progress = on_progress
-        self._earlier, self._begin = manifest["wall_seconds"], time.perf_counter()
-        self._entry: dict[str, Any] = {
-            "started": now(),
-            "git": git_state(),
-            "jobs": jobs,
-            "cells": 0,
-        }
-        manifest["sessions"].append(self._entry)
-
-    def count(self) -> None:
-        """Note that one more cell is there."""
-        self._num_done += 1
-        self._entry["cells"] += 1
-        self.record("running")
-
-    def record(self, status: str) -> None:
-        """Write the manifest."""
-        seconds = time.perf_counter() - self._begin
-        self._entry["wall_seconds"] = round(seconds, 3)
-        self._manifest["wall_seconds"] = round(self._earlier + seconds, 3)
-        self._manifest["status"] = status
-        if status == "finished":
-            self._manifest["finished"] = now()
-        write_json(self._folder.manifest, self._manifest)
-        if self._on_progress is not None:
-            self._on_progress(self._num_done, self._manifest["num_cells"])
-
-
 def _new_manifest(
     experiment: Experiment, profile: str, seed: int, num_cells: int
 ) -> dict[str, Any]:
@@ -278,6 +235,10 @@ def _new_manifest(
         "sessions": [],
         **provenance(),
     }
+
+
+def _ignore(done: int, total: int) -> None:
+    """The progress that nobody asked for."""
 
 
 def _write_missing(path: Path, content: bytes) -> None:
