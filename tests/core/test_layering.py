@@ -12,7 +12,7 @@ MAX_LINES = 800
 # From the bottom: a layer may import itself and those before it.
 LAYERS = (
     "_checks",
-    "_files",
+    "_workdir",
     "_trees",
     "native",
     "stable",
@@ -40,7 +40,7 @@ LIBRARY = LAYERS[: LAYERS.index("__main__")]
 PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
-SHARED = {"_checks", "_files", "_trees"}  # private to the project, not to a package
+SHARED = {"_checks", "_workdir", "_trees"}  # private to the project, not to a package
 
 
 def module_name(path: Path) -> str:

@@ -110,11 +110,11 @@ def test_an_interrupted_store_goes_on(tmp_path, monkeypatch):
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     flush, calls, folder = _store.flush, [], tmp_path / "run"
 
-    def full(files):
+    def full(files, within):
         calls.append(files)
         if len(calls) == 8:
             raise OSError(errno.ENOSPC, "No space left on device")
-        flush(files)
+        flush(files, within)
 
     monkeypatch.setattr(_store, "flush", full)
     with pytest.raises(OSError, match=r"safe in .* go on with levymc\.resume") as caught:
@@ -134,6 +134,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
         (lambda f: next(f.glob("state-20.npz")).unlink(), "state-20.npz is missing"),
         (lambda f: (f / "progress.json").write_text('{"chunks": ['), "not a store"),
         (lambda f: (f / "run.json").unlink(), "not a store"),
+        (lambda f: (f / "run.json").write_text(99_999 * "["), "not a store"),
     ],
 )
 def test_damage_is_found_and_named(stored, damage, what):

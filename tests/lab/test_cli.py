@@ -12,14 +12,14 @@ from tests.lab.toy_experiment import contents, fill_disk
 from typer.testing import CliRunner
 
 from levymc_lab.cli import app
-from levymc_lab.framework import _folder, _registry
+from levymc_lab.framework import _registry, _results
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def with_toy(monkeypatch):
-    monkeypatch.setitem(_registry.MODULES, "toy", "tests.toy_experiment")
+    monkeypatch.setitem(_registry.MODULES, "toy", "tests.lab.toy_experiment")
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -166,7 +166,7 @@ def test_a_page_that_cannot_be_written_does_not_hide_the_interrupt(tmp_path, mon
 def start(out: Path, asleep: Path) -> subprocess.Popen:
     """The command in a process of its own, which sleeps in cell-2."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.toy_experiment", "run", "toy", "--out", str(out)],
+        [sys.executable, "-m", "tests.lab.toy_experiment", "run", "toy", "--out", str(out)],
         cwd=ROOT,
         env={**os.environ, "TOY": f"sleep:{asleep}"},
         stderr=subprocess.PIPE,
@@ -209,7 +209,7 @@ def test_a_stopped_process_leaves_no_other_behind_and_goes_on(tmp_path, sign):
         assert process.returncode == 130
         assert b"Traceback" not in message
         assert b"levymc run toy --profile quick" in message
-    cells = _folder.Folder(tmp_path / "out/toy").cells
+    cells = _results.Folder(tmp_path / "out/toy").cells
     assert sorted(file.name for file in cells.iterdir()) == ["cell-0.npz", "cell-1.npz"]
     page = tmp_path / "out/index.html"
     assert page.exists() == (sign == signal.SIGINT)

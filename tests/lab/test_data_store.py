@@ -11,7 +11,7 @@ from tests.lab.toy_experiment import contents
 from tests.lab.toy_ratings import DAT_TEXT, TAB_TEXT, describe_toy, register_toy, triples, zipped
 from typer.testing import CliRunner
 
-from levymc._files import lock
+from levymc._workdir import lock
 from levymc_lab import data
 from levymc_lab.cli import app
 from levymc_lab.data import _fetch, _movielens, _store

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests.lab.toy_experiment import EXPERIMENT, MADE, Toy, contents, fill_disk
 
+from levymc import _workdir
 from levymc_lab import framework as experiments
 from levymc_lab import paper
 from levymc_lab.framework import (
@@ -22,7 +23,7 @@ from levymc_lab.framework import (
     MismatchError,
     ResultsError,
     Table,
-    _folder,
+    _results,
 )
 
 
@@ -168,7 +169,7 @@ def test_another_run_is_refused_unless_forced(tmp_path, options, message):
 def test_cells_of_two_versions_are_not_mixed(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, on_progress=interrupt_after(2))
-    monkeypatch.setattr(experiments._manifest, "versions", lambda: {"jax": "0.0.1"})
+    monkeypatch.setattr(_workdir, "versions", lambda: {"jax": "0.0.1"})
     with pytest.raises(MismatchError, match=r"not 0\.0\.1"):
         run(tmp_path)
 
@@ -180,7 +181,11 @@ def test_force_removes_only_what_a_run_writes(tmp_path):
     assert (tmp_path / "toy/notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"digest": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"digest": 1}', '{"seed": 1e999}', '{"config": ' + 9999 * "["],
+    ids=lambda content: content[:15],
+)
 def test_a_broken_manifest_is_refused_and_nothing_lost(tmp_path, content):
     run(tmp_path)
     before = contents(tmp_path)
@@ -247,7 +252,7 @@ def test_an_unfinished_run_is_not_loaded(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cells_compute_in_the_dtype_of_the_experiment(tmp_path, dtype):
     run(tmp_path, dataclasses.replace(EXPERIMENT, dtype=dtype))
-    assert _folder.read_cell(tmp_path / "toy/cells/cell-0.npz")["draws"].dtype == dtype
+    assert _results.read_cell(tmp_path / "toy/cells/cell-0.npz")["draws"].dtype == dtype
     assert jax.config.jax_enable_x64  # as conftest.py has set it
 
 

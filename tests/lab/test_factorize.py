@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
-from levymc_lab.factorize import _checkpoint as checkpoint
-from levymc_lab.factorize import _folder, _run
-from levymc_lab.factorize._sampler import Carry
+from levymc_lab.factorize import _prepare, _run
+from levymc_lab.factorize._model import Carry
 from levymc_lab.framework import ResultsError
 
 STEPS = 400
@@ -117,7 +116,7 @@ def test_a_run_stopped_twice_ends_with_the_same_bytes(table, finished, tmp_path,
     job = factorize.prepare(table, out, factorize.Settings(rank=3, steps=STEPS))
     with monkeypatch.context() as patch:
         patch.setattr(_run, "CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(_run.checkpoint, "save", first_only(_run.checkpoint.save))
+        patch.setattr(_run, "save_point", first_only(_run.save_point))
         with pytest.raises(MemoryError):
             factorize.run(job, Stopper(60, MemoryError()))
     assert (out / "checkpoint.npz").exists()
@@ -270,14 +269,14 @@ def test_it_works_without_a_compiler_and_starts_anew_by_force(table, tmp_path, m
 
 
 def test_a_checkpoint_is_read_as_it_was_or_named(tmp_path):
-    folder = _folder.Folder(tmp_path)
+    folder = _prepare.Folder(tmp_path)
     carry = Carry({"x": jnp.arange(3.0)}, (), (), jnp.int32(4))
-    checkpoint.save(folder, checkpoint.Point(carry, 7))
-    point = checkpoint.load(folder, carry._replace(state={"x": jnp.zeros(3)}))
+    _run.save_point(folder, _run.Point(carry, 7))
+    point = _run.load_point(folder, carry._replace(state={"x": jnp.zeros(3)}))
     assert point.done == 7
     np.testing.assert_array_equal(point.carry.state["x"], [0, 1, 2])
     with pytest.raises(ResultsError, match="out of place"):
-        checkpoint.load(folder, carry._replace(state={"x": jnp.zeros(2)}))
+        _run.load_point(folder, carry._replace(state={"x": jnp.zeros(2)}))
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:100])
     with pytest.raises(ResultsError, match=r"checkpoint.npz is damaged .* Remove it"):
-        checkpoint.load(folder, carry)
+        _run.load_point(folder, carry)

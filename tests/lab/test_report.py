@@ -261,14 +261,21 @@ def test_a_run_that_is_not_finished_says_how_to_go_on(folder):
 
 
 DAMAGES = {
-    "manifest.json": ["", "[]", "{}", '{"title": 5, "captions": []}', '{"status": "stopped"}'],
+    "manifest.json": [
+        *["", "[]", "{}", '{"title": 5, "captions": []}', '{"status": "stopped"}'],
+        *['{"config": ' + 9999 * "[", '{"config": ' + 500 * "[" + 500 * "]" + "}", "\0"],
+        *['{"wall_seconds": 1e999}', '{"wall_seconds": NaN}', f'{{"wall_seconds": 1{400 * "0"}}}'],
+        '{"title": "\\ud800"}',
+    ],
     "checks.json": ["", "[]", "{}", '{"checks": [], "verdict": {"kind": "?", "words": ""}}'],
     "tables/long.json": ["", "[]", '{"caption": "", "columns": []}'],
 }
 
 
 @pytest.mark.parametrize(
-    ("file", "content"), [(file, one) for file, contents in DAMAGES.items() for one in contents]
+    ("file", "content"),
+    [(file, one) for file, contents in DAMAGES.items() for one in contents],
+    ids=lambda text: text[:30],
 )
 def test_a_damaged_run_does_not_spoil_the_page(tmp_path, pictures, file, content):
     make(tmp_path, pictures, "whole")

@@ -6,6 +6,7 @@ The variable TOY makes it misbehave: "sleep", "crash", "interrupt" (in cell-2) o
 import errno
 import os
 import signal
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,11 +101,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def fill_disk(monkeypatch, after: int):
-    """Let that many files be written, and no more."""
+    """Let that many files be written, and no more; their folders do not count."""
     left, fsync = [after], os.fsync
 
     def limited(descriptor):
-        left[0] -= 1
+        left[0] -= not stat.S_ISDIR(os.fstat(descriptor).st_mode)
         if left[0] < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         fsync(descriptor)
@@ -118,5 +119,5 @@ if __name__ == "__main__":
     from levymc_lab.cli import main
     from levymc_lab.framework._registry import MODULES
 
-    MODULES["toy"] = "tests.toy_experiment"
+    MODULES["toy"] = "tests.lab.toy_experiment"
     main()

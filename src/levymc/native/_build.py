@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jax.ffi
 
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes
 
 FOLDER = Path(__file__).parent
 SOURCES = tuple(sorted(FOLDER.glob("*.cpp")))

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes
 from levymc._trees import named_leaves
 from levymc.algorithms import Info
 

@@ -26,7 +26,16 @@ import zarr
 from jax import export
 
 from levymc import native
-from levymc._files import atomic_bytes, digest, flush, lock
+from levymc._workdir import (
+    atomic_bytes,
+    digest,
+    flush,
+    flush_folder,
+    lock,
+    make_folder,
+    remove_partial,
+    write_arrays,
+)
 
 from ._execute import Inputs, any_divergences, execute
 from ._feed import Feed, Fixed
@@ -84,7 +93,7 @@ def create(path: Path, ready: Prepared) -> Store:
             f"`store` must be a new folder, got {path}, which exists. "
             "Go on with levymc.resume(store), or name another."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     building = path.with_name(f".{path.name}.{os.getpid()}.partial")
     building.mkdir()
     plan, _, inputs, states, draws, observed = ready
@@ -112,7 +121,9 @@ def create(path: Path, ready: Prepared) -> Store:
     }
     atomic_bytes(building / "run.json", json.dumps(header, indent=1).encode())
     atomic_bytes(building / "progress.json", json.dumps({"chunks": []}).encode())
+    flush([file for file in building.rglob("*") if file.is_file()], building)
     building.rename(path)
+    flush_folder(path.parent)
     return open_store(path)
 
 
@@ -126,7 +137,7 @@ def open_store(path: Path) -> Store:
         structure, observed = draws_from_json(header["structure"]), from_json(header["observed"])
     except StoreError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path} is not a store of levymc, or a damaged one: {error}") from error
     store = Store(path, plan, structure, observed, header)
     for name, expected in header["digests"].items():
@@ -143,6 +154,7 @@ def open_store(path: Path) -> Store:
 def run_store(store: Store, feed: Feed | None, *, progress: bool) -> Result:
     """Make the chunks that are missing, and read the draws."""
     with lock(store.path):
+        remove_partial(store.path)
         begin = store.num_done
         outcome = execute(
             store.plan,
@@ -196,7 +208,7 @@ class _Sink:
         with _telling_where_it_stopped(store, begin):
             for array, leaf in zip(self.arrays, draws, strict=True):
                 array[:, begin : begin + len(leaf)] = np.moveaxis(leaf, 0, 1)
-            flush(store.chunk_files(chunk))
+            flush(store.chunk_files(chunk), store.path)
             state_file = store.path / f"state-{chunk + 1}.npz"
             _save_state(state_file, states)
             entry = {"draws": digest(store.chunk_files(chunk)), "state": digest([state_file])}
@@ -291,11 +303,7 @@ def _load_inputs(store: Store, feed: Feed | None) -> Inputs:
 
 
 def _save_state(path: Path, states: Leaves) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as stream:
-        np.savez(stream, *(np.asarray(leaf) for leaf in states))
-    flush([partial])
-    partial.rename(path)
+    write_arrays(path, {f"arr_{place}": np.asarray(leaf) for place, leaf in enumerate(states)})
 
 
 def _load_state(path: Path) -> Leaves:

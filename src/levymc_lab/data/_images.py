@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from levymc._checks import check_interval, check_seed
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes
 
 from ._dataset import DataError, Dataset, Download
 from ._sources import Readable, Source, find_all

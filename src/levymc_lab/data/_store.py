@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from levymc._files import InUseError, atomic_bytes, flush, lock
+from levymc._workdir import InUseError, atomic_bytes, flush, lock
 
 from . import _images, _movielens
 from ._dataset import CacheError, DataError, Dataset, MissingDataError

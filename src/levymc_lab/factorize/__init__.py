@@ -15,4 +15,4 @@ from ._prepare import Job as Job
 from ._prepare import prepare as prepare
 from ._run import Progress as Progress
 from ._run import run as run
-from ._settings import Settings as Settings
+from ._table import Settings as Settings

@@ -1,19 +1,117 @@
-"""From what a person gives to a job that can be run; nothing is written."""
+"""From what a person gives to a job that can be run, and whose folder it is; nothing is written."""
 
+import json
 import os
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 from levymc import native
+from levymc._workdir import (
+    Fields,
+    MismatchError,
+    differences,
+    provenance,
+    read_json,
+    remove_partial,
+    versions,
+)
 from levymc_lab import data
-from levymc_lab.framework import versions
 
-from ._folder import Folder, check_folder
-from ._pairs import digest_of
-from ._settings import DEFAULTS, Settings, check_settings
-from ._table import Table, load_table
+from ._model import description_of
+from ._table import (
+    DEFAULTS,
+    HELD_OUT,
+    Settings,
+    Table,
+    check_settings,
+    digest_of,
+    load_table,
+    scale_of,
+)
 
+FORMAT = 1
+KIND = "factorize"
+FIELDS: Fields = {  # of a manifest, what is relied on
+    **dict.fromkeys(("identity", "versions"), dict),
+    "status": str,
+    "wall_seconds": (int, float),
+    "noise": (int, float, NoneType),
+}
+REMEDY = "Name another folder (--out), or start anew and lose what it holds (--force)."
 MOST_THREADS = 4  # more are of no use to the kernel
+
+
+class Folder(NamedTuple):
+    """Where things are."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.csv"
+
+    @property
+    def factors(self) -> Path:
+        return self.path / "factors.npz"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.npz"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What a run writes; last the manifest, which names the rest."""
+        return (self.checkpoint, self.predictions, self.factors, self.manifest)
+
+    def clear(self) -> None:
+        """Remove what a run writes, and nothing else."""
+        for file in self.files:
+            file.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what killed processes left half written."""
+        for file in self.files:
+            remove_partial(self.path, file.name)
+
+    def is_finished(self, manifest: dict[str, Any]) -> bool:
+        """Whether there is nothing left to do."""
+        return (
+            manifest["status"] == "finished" and self.predictions.exists() and self.factors.exists()
+        )
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """What the folder tells of its run; None if there is none."""
+        try:
+            kind = read_json(self.manifest, REMEDY).get("kind")
+        except FileNotFoundError:
+            return None
+        if kind != KIND:
+            raise MismatchError(f"{self.path} holds results of another kind. {REMEDY}")
+        return read_json(self.manifest, REMEDY, FIELDS)
+
+    def check(self, identity: dict[str, Any]) -> dict[str, Any] | None:
+        """The manifest of the run that is to go on, or None if there is none.
+
+        Raises:
+            MismatchError: the folder holds something else.
+        """
+        found = self.read_manifest()
+        if found is None:
+            theirs = [file.name for file in (self.predictions, self.factors) if file.exists()]
+            if theirs:
+                raise MismatchError(f"{self.path} holds {theirs[0]} of something else. {REMEDY}")
+            return None
+        changes = differences(found["identity"], identity)
+        if not self.is_finished(found):  # half of a chain from another version is no chain
+            changes += differences(found["versions"], versions())
+        if changes:
+            raise MismatchError(f"{self.path} holds another run: {', '.join(changes)}. {REMEDY}")
+        return found
 
 
 class Job(NamedTuple):
@@ -69,6 +167,29 @@ def prepare(
         "backend": native.backend(),
     }
     if not force:
-        check_folder(folder, identity, versions())
+        folder.check(identity)
     threads = min(MOST_THREADS, os.cpu_count() or 1) if num_threads is None else num_threads
     return Job(settings, source.name, table, asked, folder, identity, threads, force)
+
+
+def new_manifest(job: Job) -> dict[str, Any]:
+    """What a fit was: enough to make it again, and nothing about whose machine it was."""
+    whole, training, settings = job.table.whole, job.table.training, job.settings
+    scale = scale_of(training, settings.rank)
+    content = {
+        "format": FORMAT,
+        "kind": KIND,
+        "identity": job.identity,
+        "source": job.source,
+        "num_ratings": whole.num_ratings,
+        "num_users": whole.num_users,
+        "num_items": whole.num_items,
+        "held_out_share": HELD_OUT,
+        "center": scale.center,
+        "spread": scale.spread,
+        "noise": settings.noise,
+        "noise_is_estimated": settings.noise is None,
+        "sampler": description_of(training.num_ratings, settings),
+        **provenance(),
+    }
+    return json.loads(json.dumps(content))  # as it will be read

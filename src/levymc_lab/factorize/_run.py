@@ -1,30 +1,38 @@
 """Fit, telling how it goes; stop whenever asked, and go on from there."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from levymc_lab.framework import ResultsError
+from levymc._workdir import (
+    ResultsError,
+    clocked,
+    lock,
+    make_folder,
+    read_arrays,
+    write_arrays,
+)
 
-from . import _checkpoint as checkpoint
-from ._checkpoint import Point
-from ._folder import check_folder, is_finished, write_manifest
-from ._manifest import new_manifest, now
-from ._noise import SWEEPS, estimate_noise
-from ._pairs import Targets, labels_of, targets_of
-from ._predictions import predictions_of, rms, scores
-from ._prepare import Job
-from ._sampler import Sampler, make_sampler
-from ._table import Scale, scale_of
-from ._write import write_factors, write_predictions
+from ._model import SWEEPS, Carry, Sampler, estimate_noise, make_sampler
+from ._prepare import Folder, Job, new_manifest
+from ._table import Scale, Targets, labels_of, scale_of, targets_of
+from ._write import predictions_of, rms, scores, write_factors, write_predictions
 
 CHUNK = 20  # steps a call: Ctrl-C is heard between two calls
 CHECKPOINT_SECONDS = 5.0
 PROGRESS_SECONDS = 0.2
+
+
+class Point(NamedTuple):
+    """The carry after so many steps; one value, so that an interrupt finds both or neither."""
+
+    carry: Carry
+    done: int
 
 
 class Progress(NamedTuple):
@@ -57,58 +65,43 @@ def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
         ResultsError, OSError: what cannot be read or written.
     """
     folder = job.folder
-    with folder.lock():
+    make_folder(folder.path)
+    with lock(folder.path):
         folder.tidy()
         if job.starts_anew:
             folder.clear()
-        fresh = new_manifest(job)
-        manifest = check_folder(folder, job.identity, fresh["versions"])
-        if manifest is not None and is_finished(folder, manifest):
+        manifest = folder.check(job.identity)
+        if manifest is not None and folder.is_finished(manifest):
             return manifest
         if manifest is None or manifest["status"] == "finished":
             folder.clear()  # a checkpoint without its manifest may be another run's
-            manifest = fresh
-        with _clocked(job, manifest):
-            _complete(job, manifest, on_progress)
+            manifest = new_manifest(job)
+        with clocked(folder.manifest, manifest) as record:
+            _complete(job, manifest, record, on_progress)
         folder.checkpoint.unlink(missing_ok=True)
         return manifest
 
 
-@contextmanager
-def _clocked(job: Job, manifest: dict[str, Any]) -> Iterator[None]:
-    """Keep the status and the time in the manifest, whatever happens."""
-    begun, before = time.monotonic(), manifest["wall_seconds"]
-    manifest["status"] = "running"
-    write_manifest(job.folder, manifest)
-    try:
-        yield
-    except BaseException:
-        manifest |= {"status": "stopped", "wall_seconds": before + time.monotonic() - begun}
-        with suppress(OSError):  # a full disk must not hide why it stopped
-            write_manifest(job.folder, manifest)
-        raise
-    seconds = before + time.monotonic() - begun
-    manifest |= {"status": "finished", "finished": now(), "wall_seconds": seconds}
-    write_manifest(job.folder, manifest)
-
-
-def _complete(job: Job, manifest: dict[str, Any], report: Report) -> None:
+def _complete(
+    job: Job, manifest: dict[str, Any], record: Callable[[], None], report: Report
+) -> None:
     table, settings = job.table, job.settings
     key_noise, key_chain = jax.random.split(jax.random.key(settings.seed))
     scale = scale_of(table.training, settings.rank)
     if manifest["noise"] is None:
         manifest["noise"] = _noise(job, scale, key_noise, report)
-        write_manifest(job.folder, manifest)
+        record()
     noise = manifest["noise"]
     targets = targets_of(table, job.asked)
     sampler = make_sampler(
         table.training, targets, scale, noise, settings, key_chain, job.num_threads
     )
-    point = _advance(job, sampler, checkpoint.load(job.folder, sampler.start()), scale, report)
+    point = load_point(job.folder, sampler.start())
+    point = _advance(job, sampler, point, scale, report)
     manifest |= _write(job, point, targets, scale, noise)
 
 
-def _noise(job: Job, scale: Scale, key: Any, report: Report) -> float:
+def _noise(job: Job, scale: Scale, key: Array, report: Report) -> float:
     rounds = 0
 
     def tell() -> None:
@@ -120,6 +113,32 @@ def _noise(job: Job, scale: Scale, key: Any, report: Report) -> float:
     return estimate_noise(job.table.training, scale, job.settings.rank, key, job.num_threads, tell)
 
 
+def save_point(folder: Folder, point: Point) -> None:
+    """Keep where a run is: enough to go on as if nothing had happened."""
+    leaves = {str(place): leaf for place, leaf in enumerate(jax.tree.leaves(point.carry))}
+    write_arrays(folder.checkpoint, {"done": point.done, **leaves})
+
+
+def load_point(folder: Folder, start: Carry) -> Point:
+    """The point that was saved, or the start if none was."""
+    if not folder.checkpoint.exists():
+        return Point(start, 0)
+    remedy = "Remove it: the same command then starts from the beginning."
+    arrays = read_arrays(folder.checkpoint, remedy)
+    leaves, structure = jax.tree.flatten(start)
+    try:
+        found = [_like(leaf, arrays[str(place)]) for place, leaf in enumerate(leaves)]
+        return Point(jax.tree.unflatten(structure, found), int(arrays["done"]))
+    except (ValueError, KeyError) as error:
+        raise ResultsError(f"{folder.checkpoint} is damaged ({error}). {remedy}") from None
+
+
+def _like(wanted: Array, found: np.ndarray) -> Array:
+    if wanted.shape != found.shape or wanted.dtype != found.dtype:
+        raise ValueError(f"an array of {found.dtype}{found.shape} is out of place")
+    return jnp.asarray(found)
+
+
 def _advance(job: Job, sampler: Sampler, point: Point, scale: Scale, report: Report) -> Point:
     """Make the steps that are left."""
     total, saved, shown = job.settings.steps, time.monotonic(), 0.0
@@ -129,13 +148,13 @@ def _advance(job: Job, sampler: Sampler, point: Point, scale: Scale, report: Rep
             moved = jax.block_until_ready(sampler.advance(point.carry, point.done, count))
             point = Point(moved, point.done + count)
             if time.monotonic() - saved >= CHECKPOINT_SECONDS:
-                checkpoint.save(job.folder, point)
+                save_point(job.folder, point)
                 saved = time.monotonic()
             if time.monotonic() - shown >= PROGRESS_SECONDS or point.done == total:
                 report(_progress(job, sampler, point, scale))
                 shown = time.monotonic()
     except KeyboardInterrupt:
-        checkpoint.save(job.folder, point)
+        save_point(job.folder, point)
         raise
     return point
 

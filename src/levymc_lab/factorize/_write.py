@@ -1,19 +1,59 @@
-"""What a person takes away: predictions.csv and factors.npz."""
+"""What a person takes away: predictions with intervals, how good they are, and the factors."""
 
 import csv
 import io
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes, write_arrays
 
-from ._folder import Folder, write_arrays
-from ._pairs import Labels
-from ._predictions import Predictions
-from ._sampler import Carry
-from ._table import Scale, Table
+from ._model import Carry
+from ._prepare import Folder
+from ._table import LEVEL, Labels, Scale, Table
 
 HEADER = ("user", "item", "mean", "low", "high", "rating", "basis")
+
+
+class Predictions(NamedTuple):
+    """Of each pair: the mean, and an interval in which a new rating lies with probability 0.9."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def part(self, rows: slice) -> "Predictions":
+        return Predictions(*(column[rows] for column in self))
+
+
+def predictions_of(carry: Carry, is_new: np.ndarray, scale: Scale, noise: float) -> Predictions:
+    r"""mean ± z √(variance over draws + variance of new rows + noise²)."""
+    total = float(carry.predicted.total)
+    variance = np.asarray(carry.predicted.squares, np.float64) / total
+    variance[is_new] += np.asarray(carry.unseen.mean, np.float64)
+    mean = scale.center + scale.spread * np.asarray(carry.predicted.mean, np.float64)
+    half = NormalDist().inv_cdf((1 + LEVEL) / 2) * np.sqrt(scale.spread**2 * variance + noise**2)
+    return Predictions(mean, mean - half, mean + half)
+
+
+def scores(held_out: Predictions, table: Table) -> dict[str, Any]:
+    """Errors and coverage on the held-out ratings."""
+    ratings = table.held_out.values.astype(np.float64)
+    constant = float(table.training.values.mean(dtype=np.float64))
+    is_inside = (held_out.low <= ratings) & (ratings <= held_out.high)
+    return {
+        "rmse": rms(held_out.mean - ratings),
+        "rmse_of_the_mean_rating": rms(constant - ratings),
+        "interval_level": LEVEL,
+        "interval_coverage": float(is_inside.mean()),
+        "interval_mean_width": float((held_out.high - held_out.low).mean()),
+        "num_held_out": len(ratings),
+    }
+
+
+def rms(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
 
 
 def write_predictions(folder: Folder, labels: Labels, predictions: Predictions) -> None:
@@ -41,8 +81,8 @@ def write_factors(folder: Folder, carry: Carry, table: Table, scale: Scale, rank
     position, training = carry.state.position, table.training
     users, items = np.asarray(position["users"]), np.asarray(position["items"])
     root = np.float32(scale.spread**0.5)
-    arrays = {
-        "center": np.float64(scale.center),
+    arrays: dict[str, np.ndarray] = {
+        "center": np.array(scale.center),
         "users": root * users[:, :rank],
         "items": root * items[:, :rank],
         "user_biases": np.float32(scale.spread) * users[:, rank],

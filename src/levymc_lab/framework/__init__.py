@@ -37,6 +37,10 @@ page shows all this, marked "so far: 17 of 63 cells"; `so_far` makes it in memor
 that are there, and writes nothing.
 """
 
+from levymc._workdir import MismatchError as MismatchError
+from levymc._workdir import ResultsError as ResultsError
+from levymc._workdir import versions as versions
+
 from ._check import Check as Check
 from ._check import Verdict as Verdict
 from ._experiment import Cell as Cell
@@ -44,15 +48,12 @@ from ._experiment import CellResult as CellResult
 from ._experiment import Experiment as Experiment
 from ._experiment import Tables as Tables
 from ._experiment import nearest as nearest
-from ._folder import MismatchError as MismatchError
-from ._folder import ResultsError as ResultsError
-from ._manifest import versions as versions
 from ._registry import get as get
 from ._registry import names as names
 from ._results import Results as Results
+from ._results import SoFar as SoFar
 from ._results import load as load
+from ._results import so_far as so_far
 from ._run import preflight as preflight
 from ._run import run as run
-from ._so_far import SoFar as SoFar
-from ._so_far import so_far as so_far
 from ._table import Table as Table

@@ -1,10 +1,13 @@
 """What an experiment is made of."""
 
+import dataclasses
 import difflib
 import hashlib
+import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Table]
 CellResult = Mapping[str, Any]
+SUFFIXES = ("png", "svg")  # of figures
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,19 @@ class Experiment:
             raise ValueError(f"`profile` of {self.name}: {nearest(profile, self.profiles)}")
         return self.profiles[profile]
 
-    def precision(self) -> Any:
+    def identity(self, profile: str, seed: int) -> dict[str, Any]:
+        """What determines the numbers, versions apart, as it is read from JSON, and its digest."""
+        content = {
+            "name": self.name,
+            "profile": profile,
+            "config": dataclasses.asdict(self.config(profile)),
+            "seed": seed,
+            "dtype": self.dtype,
+        }
+        text = json.dumps(content, sort_keys=True)
+        return {**json.loads(text), "digest": hashlib.sha256(text.encode()).hexdigest()}
+
+    def precision(self) -> AbstractContextManager[None]:
         """A context in which JAX computes in the experiment's dtype."""
         return jax.enable_x64(self.dtype == "float64")
 
@@ -98,6 +114,35 @@ class Experiment:
         if len({id.lower() for id in ids}) < len(ids):  # some file systems ignore case
             raise ValueError(f"The ids of cells must differ, got {sorted(ids)}.")
         return cells
+
+    def tables(self, config: Any, results: Mapping[str, CellResult]) -> dict[str, Table]:
+        """The tables of the cells' results."""
+        with self.precision():
+            return dict(self.summarise(config, results))
+
+    def judge(self, config: Any, tables: Tables) -> tuple[list[Check], Verdict]:
+        """The checks and the verdict."""
+        with self.precision():
+            checks = list(self.checks(config, tables))
+            return checks, self.verdict(config, tables, checks)
+
+    def draw(self, config: Any, tables: Tables) -> dict[tuple[str, str], bytes]:
+        """Every figure, by its name and suffix."""
+        from .style import rendered, styled
+
+        with self.precision(), styled():
+            figures = self.figures(config, tables)
+            if set(figures) != set(self.captions):
+                raise ValueError(
+                    f"{self.name} draws {sorted(figures)} and has captions for "
+                    f"{sorted(self.captions)}: give every figure its caption."
+                )
+            # Always all, in this order: the layout of one depends on those drawn before it.
+            return {
+                (name, suffix): rendered(figures[name], suffix)
+                for name in self.captions
+                for suffix in SUFFIXES
+            }
 
 
 def check_seed(seed: Any) -> int:

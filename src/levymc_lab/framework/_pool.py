@@ -12,8 +12,10 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from levymc._workdir import ResultsError
+
 from ._experiment import Cell, Experiment
-from ._folder import ResultsError, write_cell
+from ._results import write_cell
 
 
 class Task(NamedTuple):

@@ -1,13 +1,101 @@
-"""What a results folder holds, for those who only read it."""
+"""What a results folder holds: where it is, what its cells were, and how the run is judged.
 
-import json
+A run that is not finished is judged by the cells that are there.  Nothing is written then: another
+process may be at work in the folder, and what is made from some of the cells must not be taken for
+what is made from all.
+"""
+
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levymc._workdir import Fields, ResultsError, parse_json, read_arrays, read_json, write_arrays
 
 from ._check import Check, Verdict
-from ._folder import Folder, ResultsError
+from ._experiment import CellResult
+from ._registry import get, names
 from ._table import Table
+
+# Of a manifest, what is relied on here and when a run goes on.
+FIELDS: Fields = {
+    **dict.fromkeys(("digest", "status", "command", "profile"), str),
+    **dict.fromkeys(("config", "versions"), dict),
+    **dict.fromkeys(("sessions", "tables"), list),
+    **dict.fromkeys(("seed", "num_cells"), int),
+    "wall_seconds": (int, float),
+}
+
+
+class Folder(NamedTuple):
+    """Where things are."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def checks(self) -> Path:
+        return self.path / "checks.json"
+
+    @property
+    def cells(self) -> Path:
+        return self.path / "cells"
+
+    def cell(self, id: str) -> Path:
+        return self.cells / f"{id}.npz"
+
+    def table(self, name: str, suffix: str) -> Path:
+        return self.path / "tables" / f"{name}.{suffix}"
+
+    def figure(self, name: str, suffix: str) -> Path:
+        return self.path / "figures" / f"{name}.{suffix}"
+
+    def clear(self) -> None:
+        """Remove what a run writes, and nothing else; last the manifest, which names the rest."""
+        for part in (self.cells, self.path / "tables", self.path / "figures"):
+            if part.exists():
+                shutil.rmtree(part)
+        for file in (self.checks, self.manifest):
+            file.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Folder) -> dict[str, Any]:
+    """The manifest, with the fields that others rely on."""
+    remedy = "Nothing was changed: restore it from a copy, or start anew with --force."
+    try:
+        return read_json(folder.manifest, remedy, FIELDS)
+    except FileNotFoundError:
+        raise ResultsError(
+            f"{folder.path} is no results folder: it has no manifest.json."
+        ) from None
+
+
+def read_tables(folder: Folder, names: list[str]) -> dict[str, Table]:
+    return {name: Table.from_json(folder.table(name, "json").read_bytes()) for name in names}
+
+
+def write_cell(path: Path, result: CellResult) -> None:
+    """Numbers, texts and arrays into one file, without pickle."""
+    arrays = {name: np.asarray(value) for name, value in result.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biufU":
+            raise TypeError(
+                f"`run_cell` must give numbers, texts and arrays of them, got {name!r} of "
+                f"{type(result[name]).__name__}. Give its parts under names of their own."
+            )
+    write_arrays(path, arrays)
+
+
+def read_cell(path: Path) -> dict[str, Any]:
+    """What `write_cell` was given; numbers and texts as Python's."""
+    arrays = read_arrays(path, "Remove it: the same command then makes it again.")
+    return {name: array if array.ndim else array.item() for name, array in arrays.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +127,19 @@ class Results(Judged):
         return self.figure(name, suffix).read_bytes()
 
 
+@dataclass(frozen=True, eq=False)
+class SoFar(Judged):
+    """As `Results`, of `num_done` of the cells; its figures are in memory only."""
+
+    num_done: int
+    num_cells: int
+    pictures: Mapping[tuple[str, str], bytes]
+
+    def picture(self, name: str, suffix: str = "svg") -> bytes:
+        """A figure as SVG or PNG."""
+        return self.pictures[name, suffix]
+
+
 def load(path: Path | str) -> Results:
     """Read the folder OUT/NAME of a finished run.
 
@@ -52,38 +153,46 @@ def load(path: Path | str) -> Results:
             f"{folder.path} holds a run that is not finished. Go on with: {manifest['command']}"
         )
     try:
-        judged = json.loads(folder.checks.read_text("utf-8"))
+        judged = parse_json(folder.checks.read_bytes())
         checks = [Check.from_json(content) for content in judged["checks"]]
-        return Results(
-            folder.path,
-            manifest,
-            read_tables(folder, manifest["tables"]),
-            checks,
-            Verdict(**judged["verdict"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        tables = read_tables(folder, manifest["tables"])
+        return Results(folder.path, manifest, tables, checks, Verdict(**judged["verdict"]))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ResultsError(
             f"{folder.path} is damaged ({error}). Run again: {manifest['command']} --force"
         ) from error
 
 
-def read_manifest(folder: Folder) -> dict[str, Any]:
-    """The manifest, with the fields that others rely on."""
-    try:
-        manifest = json.loads(folder.manifest.read_text("utf-8"))
-        for name in ("digest", "status", "config", "versions", "sessions", "tables", "command"):
-            manifest[name]
-    except FileNotFoundError:
-        raise ResultsError(
-            f"{folder.path} is no results folder: it has no manifest.json."
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ResultsError(
-            f"{folder.manifest} is broken ({error}). Nothing was changed: restore it from a copy, "
-            "or start anew with --force."
-        ) from error
-    return manifest
+def so_far(path: Path | str) -> SoFar | None:
+    """Judge the cells in the folder OUT/NAME, while others are missing or being made.
 
+    Returns: None if the experiment does not show its parts, no cell is there, or the folder is of
+        another configuration or set of cells than the experiment has now.
 
-def read_tables(folder: Folder, names: list[str]) -> dict[str, Table]:
-    return {name: Table.from_json(folder.table(name, "json").read_bytes()) for name in names}
+    Raises:
+        ResultsError: the manifest or a cell is damaged.
+        Exception: whatever the experiment's own functions raise.
+    """
+    folder = Folder(Path(path))
+    if folder.path.name not in names():
+        return None
+    experiment = get(folder.path.name)
+    if not experiment.shows_parts:
+        return None
+    manifest = read_manifest(folder)
+    profile, num_cells = manifest["profile"], manifest["num_cells"]
+    if profile not in experiment.profiles:
+        return None
+    config = experiment.config(profile)
+    cells = experiment.checked_cells(config)
+    wanted = experiment.identity(profile, manifest["seed"])
+    if (manifest["digest"], num_cells) != (wanted["digest"], len(cells)):
+        return None
+    done = [cell for cell in cells if folder.cell(cell.id).exists()]
+    if not done:
+        return None
+    results = {cell.id: read_cell(folder.cell(cell.id)) for cell in done}
+    tables = experiment.tables(config, results)
+    checks, verdict = experiment.judge(config, tables)
+    pictures = experiment.draw(config, tables)
+    return SoFar(folder.path, manifest, tables, checks, verdict, len(done), num_cells, pictures)

@@ -1,17 +1,38 @@
-"""Run an experiment into a folder, or go on where it was stopped."""
+"""Run an experiment into a folder, or go on where it was stopped.
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+From the cells come the tables, and from the tables the checks, the verdict and the figures.  Only
+what is missing is written, and everything after the tables is made from the tables as they are on
+disk, so that a folder never holds figures of one version beside tables of another.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import _manifest
-from ._experiment import Cell, Experiment, check_seed
-from ._folder import Folder, ResultsError, write_json
-from ._outputs import has_tables, write_judgement_and_figures, write_tables
+from levymc._workdir import (
+    MismatchError,
+    ResultsError,
+    atomic_bytes,
+    clocked,
+    differences,
+    git_state,
+    lock,
+    make_folder,
+    now,
+    provenance,
+    remove_partial,
+    write_json,
+)
+
+from ._experiment import SUFFIXES, Cell, Experiment, check_seed
 from ._pool import Task, make
-from ._results import Results, load, read_manifest
-from ._session import Progress, Session
+from ._results import Folder, Results, load, read_cell, read_manifest, read_tables
+
+FORMAT = 1
+Progress = Callable[[int, int], None]
 
 
 def run(
@@ -44,22 +65,20 @@ def run(
     """
     if jobs < 0:
         raise ValueError(f"`jobs` must not be negative, got {jobs}. It is a number of processes.")
-    preflight(experiment, out, profile=profile, seed=seed, force=force)
-    config = experiment.config(profile)
-    cells = experiment.checked_cells(config)
-    folder = Folder(Path(out) / experiment.name)
-    with _telling_what_is_safe(folder, len(cells)):
-        folder.path.mkdir(parents=True, exist_ok=True)
-        with folder.lock():
+    work = _Work.of(experiment, out, profile, seed)
+    work.refuse(force=force)
+    folder = work.folder
+    with work.telling_what_is_safe():
+        make_folder(folder.path)
+        with lock(folder.path):
             if force:
                 folder.clear()
-            folder.tidy()
-            manifest = _open(folder, _manifest.new(experiment, profile, seed, len(cells)))
-            if _needs_cells(folder, manifest):
-                session = Session(folder, manifest, jobs, on_progress)
-                _complete(experiment, config, cells, folder, manifest, jobs, session)
+            remove_partial(folder.path, "**/*")
+            manifest = work.open()
+            if needs_cells(folder, manifest):
+                work.complete(manifest, jobs, on_progress or _ignore)
             else:
-                write_judgement_and_figures(experiment, config, manifest["tables"], folder)
+                work.write_judgement_and_figures(manifest["tables"])
     return load(folder.path)
 
 
@@ -72,78 +91,156 @@ def preflight(
     force: bool = False,
 ) -> None:
     """Refuse at once what `run` would refuse; nothing is written."""
-    num_cells = len(experiment.checked_cells(experiment.config(profile)))
-    wanted = _manifest.new(experiment, profile, check_seed(seed), num_cells)
-    folder = Folder(Path(out) / experiment.name)
-    is_begun = not force and folder.path.is_dir() and any(folder.path.iterdir())
-    if is_begun:
-        _check(folder, read_manifest(folder), wanted)
-    if experiment.needs and not (is_begun and not _needs_cells(folder, read_manifest(folder))):
-        experiment.needs(experiment.config(profile))
+    _Work.of(experiment, out, profile, seed).refuse(force=force)
 
 
-def _open(folder: Folder, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The manifest in the folder if there is one, else a new one, written before anything else."""
-    if folder.manifest.exists():
-        found = read_manifest(folder)
-        _check(folder, found, wanted)
+def needs_cells(folder: Folder, manifest: dict[str, Any]) -> bool:
+    """Whether something is missing that comes from the cells."""
+    files = [folder.table(name, kind) for name in manifest["tables"] for kind in ("csv", "json")]
+    has_tables = bool(files) and all(file.exists() for file in files)
+    return manifest["status"] != "finished" or not has_tables
+
+
+@dataclass(frozen=True)
+class _Work:
+    """An experiment with all that was chosen for a run of it.
+
+    wanted: the manifest with which it begins.
+    """
+
+    experiment: Experiment
+    config: Any
+    cells: list[Cell]
+    folder: Folder
+    wanted: dict[str, Any]
+
+    @classmethod
+    def of(cls, experiment: Experiment, out: Path | str, profile: str, seed: int) -> "_Work":
+        config = experiment.config(profile)
+        cells = experiment.checked_cells(config)
+        wanted = _new_manifest(experiment, profile, check_seed(seed), len(cells))
+        return cls(experiment, config, cells, Folder(Path(out) / experiment.name), wanted)
+
+    def refuse(self, *, force: bool) -> None:
+        """Refuse a folder of another run, and to make cells without what they need."""
+        path, is_complete = self.folder.path, False
+        if not force and path.is_dir() and any(path.iterdir()):
+            manifest = read_manifest(self.folder)
+            self._check_same(manifest)
+            is_complete = not needs_cells(self.folder, manifest)
+        if self.experiment.needs and not is_complete:
+            self.experiment.needs(self.config)
+
+    def open(self) -> dict[str, Any]:
+        """The manifest in the folder if there is one, else a new one, written before the rest."""
+        if not self.folder.manifest.exists():
+            write_json(self.folder.manifest, self.wanted)
+            return self.wanted
+        found = read_manifest(self.folder)
+        self._check_same(found)
         return found
-    write_json(folder.manifest, wanted)
-    return wanted
+
+    def complete(self, manifest: dict[str, Any], jobs: int, on_progress: Progress) -> None:
+        """Make the cells that are missing, then all that comes from them."""
+        files = {cell.id: self.folder.cell(cell.id) for cell in self.cells}
+        tasks = [
+            Task(self.experiment, self.config, cell, manifest["seed"], files[cell.id])
+            for cell in self.cells
+            if not files[cell.id].exists()
+        ]
+        session: dict[str, Any] = {"started": now(), "git": git_state(), "jobs": jobs, "cells": 0}
+        manifest["sessions"].append(session)
+        done = len(files) - len(tasks)
+        with clocked(self.folder.manifest, manifest, session) as record:
+
+            def count() -> None:
+                nonlocal done
+                done += 1
+                session["cells"] += 1
+                record()
+                on_progress(done, len(files))
+
+            on_progress(done, len(files))
+            make(tasks, jobs, count)
+            manifest["tables"] = self._write_tables()
+            self.write_judgement_and_figures(manifest["tables"])
+
+    def write_judgement_and_figures(self, names: list[str]) -> None:
+        """All that comes from the tables."""
+        folder, experiment = self.folder, self.experiment
+        tables = read_tables(folder, names)
+        if not folder.checks.exists():
+            checks, verdict = experiment.judge(self.config, tables)
+            content = [check.to_json() for check in checks]
+            judged = {"checks": content, "verdict": dataclasses.asdict(verdict)}
+            write_json(folder.checks, judged)
+        wanted = [folder.figure(name, kind) for name in experiment.captions for kind in SUFFIXES]
+        if not all(file.exists() for file in wanted):
+            for (name, suffix), picture in experiment.draw(self.config, tables).items():
+                _write_missing(folder.figure(name, suffix), picture)
+
+    @contextmanager
+    def telling_what_is_safe(self) -> Iterator[None]:
+        folder = self.folder
+        try:
+            yield
+        except OSError as error:
+            done = len(list(folder.cells.glob("*.npz"))) if folder.cells.is_dir() else 0
+            reason = error.strerror or str(error)
+            raise ResultsError(
+                f"{error.filename or folder.path}: {reason}. {done} of {len(self.cells)} cells are "
+                f"safe in {folder.path}: when this is put right, the same command goes on from "
+                "there."
+            ) from error
+
+    def _check_same(self, found: dict[str, Any]) -> None:
+        """Refuse another configuration or seed, and cells of two sets of versions in one folder."""
+        wanted, names = self.wanted, ("name", "profile", "seed", "dtype")
+        parts = ({name: one.get(name) for name in names} for one in (found, wanted))
+        changes = differences(*parts) or differences(found["config"], wanted["config"])
+        if needs_cells(self.folder, found):
+            changes += differences(found["versions"], wanted["versions"])
+        if changes or found["digest"] != wanted["digest"]:
+            raise MismatchError(
+                f"{self.folder.path} holds another run: "
+                f"{', '.join(changes) or 'its digest differs'}. "
+                "Name another folder (--out), or start anew and lose what it holds (--force)."
+            )
+
+    def _write_tables(self) -> list[str]:
+        """Summarise the cells; return the names of the tables."""
+        results = {cell.id: read_cell(self.folder.cell(cell.id)) for cell in self.cells}
+        tables = self.experiment.tables(self.config, results)
+        for name, table in tables.items():
+            _write_missing(self.folder.table(name, "csv"), table.to_csv())
+            _write_missing(self.folder.table(name, "json"), table.to_json())
+        return list(tables)
 
 
-def _check(folder: Folder, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuse another run's folder, and cells of two versions in one."""
-    is_mixing = _needs_cells(folder, found)
-    _manifest.check_same(found, wanted, folder.path, with_versions=is_mixing)
+def _new_manifest(
+    experiment: Experiment, profile: str, seed: int, num_cells: int
+) -> dict[str, Any]:
+    """What a run was: enough to make it again, and nothing about whose machine it was."""
+    return {
+        "format": FORMAT,
+        "title": experiment.title,
+        "paper_item": experiment.paper_item,
+        "question": experiment.question,
+        "command": f"levymc run {experiment.name} --profile {profile} --seed {seed}",
+        **experiment.identity(profile, seed),
+        "num_cells": num_cells,
+        "captions": dict(experiment.captions),
+        "tables": [],
+        "git": git_state(),
+        "sessions": [],
+        **provenance(),
+    }
 
 
-def _needs_cells(folder: Folder, manifest: dict[str, Any]) -> bool:
-    return manifest["status"] != "finished" or not has_tables(folder, manifest["tables"])
+def _ignore(done: int, total: int) -> None:
+    """The progress that nobody asked for."""
 
 
-def _complete(
-    experiment: Experiment,
-    config: Any,
-    cells: Sequence[Cell],
-    folder: Folder,
-    manifest: dict[str, Any],
-    jobs: int,
-    session: Session,
-) -> None:
-    """Make the cells that are missing, then all that comes from them."""
-    tasks = [
-        Task(experiment, config, cell, manifest["seed"], folder.cell(cell.id))
-        for cell in cells
-        if not folder.cell(cell.id).exists()
-    ]
-    done = len(cells) - len(tasks)
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        session.record("running", done, made=1)
-
-    try:
-        session.record("running", done)
-        make(tasks, jobs, count)
-        manifest["tables"] = write_tables(experiment, config, cells, folder)
-        write_judgement_and_figures(experiment, config, manifest["tables"], folder)
-        session.record("finished", done)
-    except BaseException:
-        with suppress(OSError):  # a full disk must not hide why it stopped
-            session.record("stopped", done)
-        raise
-
-
-@contextmanager
-def _telling_what_is_safe(folder: Folder, num_cells: int) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        done = len(list(folder.cells.glob("*.npz"))) if folder.cells.is_dir() else 0
-        reason = error.strerror or str(error)
-        raise ResultsError(
-            f"{error.filename or folder.path}: {reason}. {done} of {num_cells} cells are safe in "
-            f"{folder.path}: when this is put right, the same command goes on from there."
-        ) from error
+def _write_missing(path: Path, content: bytes) -> None:
+    if not path.exists():
+        atomic_bytes(path, content)

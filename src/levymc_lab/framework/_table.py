@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from levymc._workdir import parse_json
+
 KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool", "U": "str"}
 DTYPES = {"float": np.float64, "int": np.int64, "bool": np.bool_, "str": np.str_}
 
@@ -86,7 +88,7 @@ class Table:
     @classmethod
     def from_json(cls, content: bytes) -> "Table":
         """The table that was written, every number as it was."""
-        parsed = json.loads(content)
+        parsed = parse_json(content)
         columns: dict[str, np.ndarray] = {
             name: np.array(column["values"], DTYPES[column["kind"]])
             for name, column in parsed["columns"].items()

@@ -1,6 +1,5 @@
 """What a folder holds: one entry for each experiment, whole or not."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from levymc._workdir import read_json
 from levymc_lab.framework import Results, ResultsError, SoFar, load, names, so_far
 
 from ._badges import STATES
@@ -104,10 +104,8 @@ def _read(path: Path, anchor: str) -> Entry:
 
 def _manifest(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads((path / "manifest.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(content, dict):
+        content = read_json(path / "manifest.json", "")
+    except (OSError, ResultsError):
         return {}
     return {name: content[name] for name, kind in FIELDS.items() if _is(content.get(name), kind)}
 

@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from levymc._files import atomic_bytes
+from levymc._workdir import atomic_bytes
 
 from ._badges import symbols
 from ._entries import Entry, read_entries
@@ -51,7 +51,7 @@ def write_page(folder: Path | str) -> Path:
         ...     write_page(folder)
         Traceback (most recent call last):
         ...
-        levymc_lab.framework._folder.ResultsError: ... holds no results: ...
+        levymc._workdir.ResultsError: ... holds no results: ...
     """
     path = Path(folder) / FILE_NAME
     atomic_bytes(path, page(read_entries(Path(folder))).encode())

@@ -19,6 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
+from levymc._workdir import write_json
 from levymc_lab.framework import (
     Cell,
     CellResult,
@@ -30,7 +31,6 @@ from levymc_lab.framework import (
     Verdict,
     run,
 )
-from levymc_lab.framework._folder import Folder, write_json
 
 from .._double_well import LEFT_MASS, density
 from .._double_well_checks import by_name, check_left_mass, check_ula
@@ -77,7 +77,7 @@ def main(
 
 def _name_command(folder: Path) -> None:
     """`run` writes a command that does not know the demo."""
-    path = Folder(folder).manifest
+    path = folder / "manifest.json"
     write_json(path, {**json.loads(path.read_text("utf-8")), "command": "levymc demo"})
 
 
