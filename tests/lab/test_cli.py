@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def with_toy(monkeypatch):
-    monkeypatch.setitem(_registry.MODULES, "toy", "tests.toy_experiment")
+    monkeypatch.setitem(_registry.MODULES, "toy", "tests.lab.toy_experiment")
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -166,7 +166,7 @@ def test_a_page_that_cannot_be_written_does_not_hide_the_interrupt(tmp_path, mon
 def start(out: Path, asleep: Path) -> subprocess.Popen:
     """The command in a process of its own, which sleeps in cell-2."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.toy_experiment", "run", "toy", "--out", str(out)],
+        [sys.executable, "-m", "tests.lab.toy_experiment", "run", "toy", "--out", str(out)],
         cwd=ROOT,
         env={**os.environ, "TOY": f"sleep:{asleep}"},
         stderr=subprocess.PIPE,

@@ -17,7 +17,7 @@ from levymc_lab.report import write_page
 
 @pytest.fixture(autouse=True)
 def with_toy(monkeypatch):
-    monkeypatch.setitem(_registry.MODULES, "toy", "tests.toy_experiment")
+    monkeypatch.setitem(_registry.MODULES, "toy", "tests.lab.toy_experiment")
 
 
 @pytest.fixture

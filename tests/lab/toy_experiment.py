@@ -118,5 +118,5 @@ if __name__ == "__main__":
     from levymc_lab.cli import main
     from levymc_lab.framework._registry import MODULES
 
-    MODULES["toy"] = "tests.toy_experiment"
+    MODULES["toy"] = "tests.lab.toy_experiment"
     main()
