@@ -126,7 +126,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, bool) or not isinstance(value, kind):
         return False
-    return not isinstance(value, int | float) or abs(value) < LARGEST  # nor is NaN
+    return not isinstance(value, int | float) or abs(value) < LARGEST  # NaN is not
 
 
 def _try(results: Results | SoFar) -> None:
