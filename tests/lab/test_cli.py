@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from tests.lab.toy_experiment import contents, fill_disk
 from typer.testing import CliRunner
 
-from levymc_lab.cli import app
+from levymc_lab import framework
+from levymc_lab.cli import app, main
 from levymc_lab.framework import _registry, _results
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,16 @@ def test_list_names_paper_item_question_and_profiles():
     assert result.exit_code == 0
     for word in ("stable-laws", "Figure 1", "Do the draws follow", "quick, paper"):
         assert word in result.stdout
+
+
+def test_list_wraps_where_the_terminal_is_narrow(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = levymc("list").stdout.splitlines()
+    assert max(map(cell_len, lines)) <= 60
+    words = " ".join(lines).split()
+    assert "…" not in "".join(words)  # no word is cut
+    for name in framework.names():
+        assert {name, *framework.get(name).question.split()} <= set(words)
 
 
 def test_version():
@@ -163,6 +175,22 @@ def test_a_page_that_cannot_be_written_does_not_hide_the_interrupt(tmp_path, mon
     assert "Go on with" in result.stderr
 
 
+class Interrupting:
+    """A module on which Ctrl-C is pressed while it is imported."""
+
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_during_imports_is_quiet(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "levymc_lab.report", Interrupting())
+    monkeypatch.setattr(sys, "argv", ["levymc", "report", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
 def start(out: Path, asleep: Path) -> subprocess.Popen:
     """The command in a process of its own, which sleeps in cell-2."""
     return subprocess.Popen(
@@ -223,3 +251,11 @@ def test_python_dash_m_is_the_command():
         [sys.executable, "-m", "levymc", "version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == levymc("version").stdout
+
+
+def test_importing_the_command_loads_nothing_slow():
+    slow = {"jax", "numpy", "scipy", "matplotlib", "rich", "jinja2"}
+    source = f"import sys, levymc_lab.cli; print(sorted({slow} & sys.modules.keys()))"
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

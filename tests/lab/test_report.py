@@ -125,7 +125,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         if self.open and self.open[-1] not in ("style", "script"):
-            self.text += data if data.strip() else " "
+            self.text += data if data.strip() or "\n" not in data else ""
 
     def values(self, attribute, tag=None):
         return [a[attribute] for t, a in self.tags if attribute in a and tag in (None, t)]
@@ -377,6 +377,7 @@ def in_browser(folder: Path, source: str) -> tuple[list[dict], list[str]]:
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 
 
+@pytest.mark.nightly
 @needs_chromium
 def test_a_real_browser_shows_the_page(folder):
     found, logged = in_browser(folder, write_page(folder).read_text("utf-8"))
@@ -389,6 +390,7 @@ def test_a_real_browser_shows_the_page(folder):
         assert set(one["widths"]) == {768}  # full size where asked for, or where there is room
 
 
+@pytest.mark.nightly
 @needs_chromium
 def test_the_browser_would_tell_of_a_fault(folder):
     image = '<img src="data:image/png;base64,AAAA" alt=""><img src="http://localhost/x.png" alt="">'

@@ -1,12 +1,14 @@
-"""The commands; what they need is imported when they are called, so that --help is quick."""
+"""All commands, and those that are short: list, report, demo and version."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
+from . import _factorize, _run
 from ._data import data_app
-from ._exit import Exit, guarded
+from ._shared import Exit, command_line, grid, guarded
 
 EXAMPLES = """
 **Examples**
@@ -19,24 +21,6 @@ EXAMPLES = """
 - `levymc data fetch ml-1m`
 - `levymc factorize ratings.csv --out fit`
 """
-RUN_EXAMPLES = """
-**Examples**
-
-- `levymc run stable-laws`
-- `levymc run stable-laws --profile paper --out results --seed 1 --jobs 2`
-- `levymc run all --force`
-
-**Exit codes**: 0 fine; 1 a check failed; 2 bad input; 3 a folder cannot be read or written;
-4 a fault of the program; 130 stopped by Ctrl-C.
-"""
-FACTORIZE_EXAMPLES = """
-**Examples**
-
-- `levymc factorize ratings.csv --out fit`
-- `levymc factorize ratings.csv --rank 10 --alpha 1.8 --out fit --predict pairs.csv`
-
-**Exit codes**: as of run; 2 also for a fault in a table, with its line.
-"""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,7 +29,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(data_app, name="data")
 
 
 @app.callback(epilog=EXAMPLES)
@@ -56,86 +39,42 @@ def levymc() -> None:
 @app.command("list")
 def list_experiments() -> None:
     """List the experiments."""
-    from ._show import show_list
+    from rich.console import Console
+    from rich.markup import escape
 
-    show_list()
+    from levymc_lab import framework
 
-
-@app.command(epilog=RUN_EXAMPLES)
-def run(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Experiments, or all.")],
-    profile: Annotated[
-        str, typer.Option(help="quick takes seconds; paper has the paper's sizes.")
-    ] = "quick",
-    out: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random numbers.")] = 0,
-    jobs: Annotated[
-        int, typer.Option(min=0, help="Processes, of one thread each; 0: in this process.")
-    ] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Start anew, over what is there.")] = False,
-) -> None:
-    """Run experiments, or go on with what is missing of them.
-
-    Results go to OUT/NAME, and a page on all of them to OUT/index.html, also when you stop with
-    Ctrl-C, whenever you like: the same command goes on. What is there is not written over unless
-    you say --force.
-    """
-    from ._run import Request, run_all
-
-    raise typer.Exit(int(run_all(Request(names, profile, out, seed, jobs, force))))
+    table = grid()
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("question")
+    table.add_column("profiles", min_width=len("profiles"))
+    for name in framework.names():
+        one = framework.get(name)
+        heading = f"[bold]{name}[/]\n{escape(one.paper_item)}"
+        table.add_row(heading, escape(one.question), ", ".join(one.profiles))
+    Console().print(table)
 
 
-@app.command(epilog=FACTORIZE_EXAMPLES)
-def factorize(
-    ratings: Annotated[
-        Path,
-        typer.Argument(metavar="RATINGS", exists=True, help="Table of user, item, rating."),
-    ],
-    out: Annotated[Path, typer.Option(file_okay=False, help="Folder of results.")],
-    rank: Annotated[int, typer.Option(min=1, max=61, help="Columns of the factors.")] = 10,
-    alpha: Annotated[float, typer.Option(help="Of the noise, in (1, 2]; 2 is SGLD.")] = 1.8,
-    steps: Annotated[int, typer.Option(min=50, help="Length of the chain.")] = 4000,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all random numbers.")] = 0,
-    noise: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation of a rating about its mean; else estimated."),
-    ] = None,
-    predict: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PAIRS",
-            exists=True,
-            dir_okay=False,
-            help="Table of users and items to predict; else the held-out ratings.",
-        ),
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Else at most four.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Start anew, over what is there.")] = False,
-) -> None:
-    """Predict ratings of items by users, with intervals.
-
-    RATINGS is a text file with a user, an item and a rating a line, with or without a header, or
-    MovieLens's archive. A tenth of the ratings is held out, to tell how good predictions are. OUT
-    gets predictions.csv, factors.npz and manifest.json. Stop with Ctrl-C whenever you like: the
-    same command goes on, and ends as if it had not been stopped.
-    """
-    from ._factorize import Request, factorize_ratings
-
-    factorize_ratings(
-        Request(ratings, out, rank, alpha, steps, seed, noise, predict, threads, force)
-    )
+app.command(epilog=_run.EXAMPLES)(_run.run)
+app.command(epilog=_factorize.EXAMPLES)(_factorize.factorize)
 
 
 @app.command()
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="As --out of run.")
+        Path,
+        Argument(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="This is the folder that run has as --out.",
+        ),
     ] = Path("results"),
 ) -> None:
     """Write one page on all results in a folder."""
     from levymc_lab.report import write_page
 
-    with guarded(f"levymc report {folder}", ValueError):
+    with guarded(command_line("report", str(folder))):
         print(write_page(folder))
 
 
@@ -145,29 +84,43 @@ def demo() -> None:
     from levymc_lab.paper.demo import main
     from levymc_lab.report import write_page
 
-    with guarded("levymc demo", ValueError):
+    with guarded(command_line("demo")):
         print(f"Page: {write_page(main())}")
 
 
 @app.command()
 def version(
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also of what it stands on, and devices.")
+        bool,
+        Option("--verbose", "-v", help="Print those of its dependencies and the devices, too."),
     ] = False,
 ) -> None:
     """Print the version."""
     if verbose:
-        from ._show import show_versions
-
-        show_versions()
+        _show_versions()
     else:
         from importlib.metadata import version as version_of
 
         print(f"levymc {version_of('levymc')}")
 
 
+def _show_versions() -> None:
+    """All that a report of a fault should contain."""
+    import jax
+
+    from levymc_lab.framework import versions
+
+    devices = ", ".join(str(device) for device in jax.devices())
+    settings = {"devices": devices, "64-bit types": str(jax.config.jax_enable_x64)}  # type: ignore[attr-defined]
+    for name, value in {**versions(), **settings}.items():
+        print(f"{name:<12} {value}")
+
+
+app.add_typer(data_app, name="data")
+
+
 def main() -> None:
-    """The entry point."""
+    """The entry point; Ctrl-C while a command still imports what it needs ends quietly, too."""
     try:
         app(prog_name="levymc")
     except KeyboardInterrupt:

@@ -1,15 +1,14 @@
 """``levymc data``: import, fetch and list data sets."""
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 
-from ._exit import guarded
+from ._shared import bar, command_line, grid, guarded
 
 FETCH_EXAMPLES = """
 **Examples**
@@ -28,20 +27,20 @@ IMPORT_EXAMPLES = """
 - `levymc data import ml-20m --from data/ml-20m`
 - `levymc data import mnist --from data/mnist`
 
-**Exit codes**: as of fetch.
+**Exit codes**: those of fetch.
 """
 
 Cache = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--cache",
         file_okay=False,
-        help="Folder of data sets; else LEVYMC_DATA, or else the user's cache folder.",
+        help="Data sets are kept here; by default in LEVYMC_DATA, or else the user's cache folder.",
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; see levymc data list.")]
+Name = Annotated[str, Argument(metavar="NAME", help="Name a data set; levymc data list shows all.")]
 
-data_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+data_app = Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @data_app.callback()
@@ -53,12 +52,12 @@ def data() -> None:
 def import_(
     name: Name,
     source: Annotated[
-        Path, typer.Option("--from", metavar="PATH", help="Archive, folder or file.")
+        Path, Option("--from", metavar="PATH", help="Read this archive, folder or file.")
     ],
     cache: Cache = None,
 ) -> None:
     """Read your copy of a data set and keep it, checked, in the cache."""
-    with guarded(shlex.join(["levymc", *sys.argv[1:]]), ValueError):
+    with guarded(command_line(*sys.argv[1:])):
         from levymc_lab import data
 
         data.import_dataset(name, source, cache)
@@ -70,18 +69,20 @@ def fetch(
     name: Name,
     url: Annotated[
         str | None,
-        typer.Option(help="Another address than the official one; of several files, their folder."),
+        Option(
+            help="Use this address, not the official one; for several files, that of their folder."
+        ),
     ] = None,
-    sha256: Annotated[str | None, typer.Option(help="Checksum that the file must have.")] = None,
+    sha256: Annotated[str | None, Option(help="The file must have this checksum.")] = None,
     trust_first_download: Annotated[
         bool,
-        typer.Option("--trust-first-download", help="Take what comes where no checksum is known."),
+        Option("--trust-first-download", help="Take whatever comes where no checksum is known."),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Even if it is there.")] = False,
+    force: Annotated[bool, Option("--force", help="Download it, even if it is there.")] = False,
     cache: Cache = None,
 ) -> None:
     """Show the licence of a data set, download it, check it, and keep it in the cache."""
-    with guarded(shlex.join(["levymc", *sys.argv[1:]]), ValueError):
+    with guarded(command_line(*sys.argv[1:])):
         from levymc_lab import data
 
         if force or data.cached(name, cache) is None:
@@ -100,8 +101,20 @@ def fetch(
 @data_app.command("list")
 def list_(cache: Cache = None) -> None:
     """List the data sets and which of them are in the cache."""
-    with guarded("levymc data list", ValueError):
-        _show_all(cache)
+    with guarded(command_line(*sys.argv[1:])):
+        from rich.console import Console
+        from rich.markup import escape
+
+        from levymc_lab import data
+
+        table = grid()
+        table.add_column("name", no_wrap=True, style="bold")
+        table.add_column("data set")
+        table.add_column("in the cache")
+        for name in data.names():
+            table.add_row(name, escape(data.get(name).title), escape(_state(name, cache)))
+        Console().print(table)
+        print(f"The cache is {data.cache_folder(cache)}")
 
 
 def _show_kept(name: str, cache: Path | None) -> None:
@@ -109,24 +122,6 @@ def _show_kept(name: str, cache: Path | None) -> None:
 
     manifest: Any = data.cached(name, cache)
     print(f"{name}: {manifest['summary']}, in {data.cache_folder(cache) / name}")
-
-
-def _show_all(cache: Path | None) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from levymc_lab import data
-
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("name", no_wrap=True, style="bold")
-    table.add_column("data set")
-    table.add_column("in the cache")
-    for name in data.names():
-        table.add_row(name, escape(data.get(name).title), escape(_state(name, cache)))
-    Console().print(table)
-    print(f"The cache is {data.cache_folder(cache)}")
 
 
 def _state(name: str, cache: Path | None) -> str:
@@ -141,12 +136,9 @@ def _state(name: str, cache: Path | None) -> str:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar over the bytes on stderr; nothing is shown where that is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    """A bar over the bytes."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(name, total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
+    with bar(TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn()) as progress:
+        size = progress.add_task(name, total=None)
+        yield lambda done, total: progress.update(size, completed=done, total=total)

@@ -1,72 +1,84 @@
 """``levymc factorize``: ratings to predictions, with a bar and the running error."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from typer import Argument, Option
 
-from ._exit import guarded
+from ._shared import Force, Seed, bar, command_line, grid, guarded, times
 
 if TYPE_CHECKING:
     from levymc_lab.factorize import Progress as Step
 
+EXAMPLES = """
+**Examples**
+
+- `levymc factorize ratings.csv --out fit`
+- `levymc factorize ratings.csv --rank 10 --alpha 1.8 --out fit --predict pairs.csv`
+
+**Exit codes**: those of run; 2 also for a fault in a table, with its line.
+"""
 PHASES = {"noise": "estimating the noise", "burn-in": "burn-in", "sampling": "sampling"}
 
 
-class Request(NamedTuple):
-    """What was asked for."""
+def factorize(
+    ratings: Annotated[
+        Path,
+        Argument(
+            metavar="RATINGS", exists=True, help="Read this table of users, items and ratings."
+        ),
+    ],
+    out: Annotated[Path, Option(file_okay=False, help="Results go into this folder.")],
+    rank: Annotated[int, Option(min=1, max=61, help="The factors have this many columns.")] = 10,
+    alpha: Annotated[
+        float, Option(help="The noise has this tail index, in (1, 2]; 2 is SGLD.")
+    ] = 1.8,
+    steps: Annotated[int, Option(min=50, help="The chain makes this many steps.")] = 4000,
+    seed: Seed = 0,
+    noise: Annotated[
+        float | None,
+        Option(help="This is the standard deviation of a rating; by default it is estimated."),
+    ] = None,
+    predict: Annotated[
+        Path | None,
+        Option(
+            metavar="PAIRS",
+            exists=True,
+            dir_okay=False,
+            help="Predict for these users and items; by default, for the held-out ratings.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, Option(min=1, help="Use this many threads; by default, at most four.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Predict ratings of items by users, with intervals.
 
-    ratings: Path
-    out: Path
-    rank: int
-    alpha: float
-    steps: int
-    seed: int
-    noise: float | None
-    predict: Path | None
-    threads: int | None
-    force: bool
-
-    @property
-    def resume(self) -> str:
-        """The command that goes on; without --force, which would start anew."""
-        words = ["levymc", "factorize", str(self.ratings), "--out", str(self.out)]
-        for name in ("rank", "alpha", "steps", "seed", "noise", "predict", "threads"):
-            value = getattr(self, name)
-            words += [] if value is None else [f"--{name}", str(value)]
-        return shlex.join(words)
-
-
-def factorize_ratings(request: Request) -> None:
-    """Fit and show what came of it."""
-    from levymc_lab import factorize
+    RATINGS is a text file with a user, an item and a rating on each line, with or without a header,
+    or MovieLens's archive. A tenth of the ratings is held out, to measure how good predictions are.
+    OUT gets predictions.csv, factors.npz and manifest.json. Stop with Ctrl-C whenever you like: the
+    same command goes on, and ends as if it had not been stopped.
+    """
+    from levymc_lab.factorize import Settings, prepare, run
     from levymc_lab.framework import MismatchError
 
-    settings = factorize.Settings(
-        request.rank, request.alpha, request.steps, request.seed, request.noise
-    )
-    with guarded(request.resume, ValueError):
-        job = factorize.prepare(
-            request.ratings,
-            request.out,
-            settings,
-            predict=request.predict,
-            num_threads=request.threads,
-            force=request.force,
-        )
-    with guarded(request.resume, MismatchError), _bar() as report:
-        manifest = factorize.run(job, report)
-    _show(manifest, request.out)
+    settings = Settings(rank, alpha, steps, seed, noise)
+    given = {"out": out, **settings._asdict(), "predict": predict, "threads": threads}
+    resume = command_line("factorize", str(ratings), **given)
+    with guarded(resume):
+        job = prepare(ratings, out, settings, predict=predict, num_threads=threads, force=force)
+    with guarded(resume, MismatchError), _bar() as report:
+        manifest = run(job, report)
+    _show(manifest, out)
 
 
 def _show(manifest: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
     scores, console = manifest["scores"], Console()
     console.print(
         f"[bold]{escape(manifest['source'])}[/]: {manifest['num_ratings']:,} ratings of "
@@ -74,7 +86,7 @@ def _show(manifest: dict[str, Any], out: Path) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    table = Table(box=box.SIMPLE_HEAD, show_header=False)
+    table = grid(show_header=False)
     level = 100 * scores["interval_level"]
     origin = "estimated" if manifest["noise_is_estimated"] else "given"
     rows = {
@@ -103,35 +115,23 @@ def _show(manifest: dict[str, Any], out: Path) -> None:
 
 @contextmanager
 def _bar() -> "Iterator[Callable[[Step], None]]":
-    """A bar over the steps on stderr; nothing is shown where that is no terminal."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=console, disable=not console.is_terminal, refresh_per_second=4
-    ) as bar:
-        task = bar.add_task("preparing", total=1, note="")
+    """A bar over the steps."""
+    from rich.progress import BarColumn, TextColumn
+
+    texts = ("{task.description}", "{task.completed:.0f}/{task.total:.0f}", "{task.fields[note]}")
+    description, count, note = map(TextColumn, texts)
+    with bar(description, BarColumn(), count, note, *times(), refresh_per_second=4) as progress:
+        task = progress.add_task("preparing", total=1, note="")
         is_chain = False
 
         def report(step: "Step") -> None:
             nonlocal is_chain
-            if (step.phase != "noise") != is_chain:  # earlier steps say nothing about the speed
+            if (step.phase != "noise") != is_chain:  # the speed is not that of earlier steps
                 is_chain = True
-                bar.reset(task, total=step.total, completed=step.done)
-            bar.update(
-                task,
-                description=PHASES[step.phase],
-                total=step.total,
-                completed=step.done,
-                note=_note(step, bar.tasks[0].speed),
-            )
+                progress.reset(task, total=step.total, completed=step.done)
+            note = _note(step, progress.tasks[0].speed)
+            progress.update(task, description=PHASES[step.phase], note=note)
+            progress.update(task, total=step.total, completed=step.done)
 
         yield report
 

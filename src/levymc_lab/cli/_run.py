@@ -1,93 +1,86 @@
 """``levymc run``: experiments one after the other, with a bar and a table of checks."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+import typer
+from typer import Argument, Option
 
-from ._exit import Exit, guarded
-from ._show import show_results
+from ._shared import Exit, Force, Seed, bar, command_line, grid, guarded, times
 
 if TYPE_CHECKING:
-    from levymc_lab.framework import Experiment
+    from levymc_lab.framework import Experiment, Results
 
+EXAMPLES = """
+**Examples**
+
+- `levymc run stable-laws`
+- `levymc run stable-laws --profile paper --out results --seed 1 --jobs 2`
+- `levymc run all --force`
+
+**Exit codes**: 0 fine; 1 a check failed; 2 bad input; 3 a folder cannot be read or written;
+4 a fault of the program; 130 stopped by Ctrl-C.
+"""
+MARKS = {
+    "pass": "[green]✓ pass[/]",
+    "explained": "[yellow]≈ explained[/]",
+    "fail": "[red]✗ FAIL[/]",
+}
 SPEED_WINDOW = 3600.0  # seconds; a cell may take minutes
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for."""
+def run(
+    names: Annotated[
+        list[str], Argument(metavar="NAME", help="Name the experiments to run, or all.")
+    ],
+    profile: Annotated[
+        str, Option(help="The profile quick takes seconds; paper has the paper's sizes.")
+    ] = "quick",
+    out: Annotated[Path, Option(help="Results go into this folder.")] = Path("results"),
+    seed: Seed = 0,
+    jobs: Annotated[
+        int, Option(min=0, help="Run this many processes of one thread each; 0 uses this one.")
+    ] = 1,
+    force: Force = False,
+) -> None:
+    """Run experiments, or go on with what is missing of them.
 
-    names: list[str]
-    profile: str
-    out: Path
-    seed: int
-    jobs: int
-    force: bool
-
-    @property
-    def resume(self) -> str:
-        """The command that goes on; without --force, which would start anew."""
-        words = ["levymc", "run", *self.names, "--profile", self.profile, "--out", str(self.out)]
-        return shlex.join([*words, "--seed", str(self.seed), "--jobs", str(self.jobs)])
-
-
-def run_all(request: Request) -> Exit:
-    """Run them, having first made sure that none will be refused; the worst outcome counts."""
-    from levymc_lab import framework as experiments
+    Results go to OUT/NAME, and a page on all of them to OUT/index.html, also when you stop with
+    Ctrl-C, whenever you like: the same command goes on. What is there is not written over unless
+    you give --force.
+    """
+    from levymc_lab import framework
     from levymc_lab.report import write_page
 
-    with guarded(request.resume, ValueError):
-        chosen = _choose(request.names)
-        for experiment in chosen:
-            experiments.preflight(
-                experiment,
-                request.out,
-                profile=request.profile,
-                seed=request.seed,
-                force=request.force,
-            )
+    resume = command_line("run", *names, profile=profile, out=out, seed=seed, jobs=jobs)
+    with guarded(resume):
+        chosen = _choose(names)
+        for one in chosen:  # none will be refused after another has run
+            framework.preflight(one, out, profile=profile, seed=seed, force=force)
     has_failed = False
-    for experiment in chosen:
+    for one in chosen:
         with (
-            guarded(request.resume, experiments.MismatchError),
-            _page_if_stopped(request.out),
-            _bar(experiment.name) as report,
+            guarded(resume, framework.MismatchError),
+            _page_if_stopped(out),
+            _bar(one.name) as report,
         ):
-            results = experiments.run(
-                experiment,
-                request.out,
-                profile=request.profile,
-                seed=request.seed,
-                jobs=request.jobs,
-                force=request.force,
-                on_progress=report,
+            results = framework.run(
+                one, out, profile=profile, seed=seed, jobs=jobs, force=force, on_progress=report
             )
-        show_results(results)
+        _show(results)
         has_failed |= results.has_failed
-    with guarded(request.resume, experiments.MismatchError):
-        print(f"Page: {write_page(request.out)}")
-    return Exit.CHECK_FAILED if has_failed else Exit.FINE
+    with guarded(resume, framework.MismatchError):
+        print(f"Page: {write_page(out)}")
+    raise typer.Exit(int(Exit.CHECK_FAILED if has_failed else Exit.FINE))
 
 
 def _choose(names: list[str]) -> "list[Experiment]":
-    from levymc_lab import framework as experiments
+    from levymc_lab import framework
 
-    wanted = experiments.names() if "all" in names else dict.fromkeys(names)
-    return [experiments.get(name) for name in wanted]
+    wanted = framework.names() if "all" in names else dict.fromkeys(names)
+    return [framework.get(name) for name in wanted]
 
 
 @contextmanager
@@ -106,36 +99,48 @@ def _page_if_stopped(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar over the cells on stderr; nothing is shown where that is no terminal."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn(name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns,
-        console=console,
-        disable=not console.is_terminal,
-        speed_estimate_period=SPEED_WINDOW,
-    ) as progress:
-        bar = progress.add_task(name, total=None, rate="")
+    """A bar over the cells."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), rate, *times())
+    with bar(*columns, speed_estimate_period=SPEED_WINDOW) as progress:
+        cells = progress.add_task(name, total=None, rate="")
 
         def report(done: int, total: int) -> None:
             task = progress.tasks[0]
-            if task.total is None:  # what an earlier run made says nothing about the speed
-                progress.reset(bar, total=total, completed=done)
-            progress.update(bar, completed=done, rate=_rate(task))
+            if task.total is None:  # the speed has nothing to do with what an earlier run made
+                progress.reset(cells, total=total, completed=done)
+            progress.update(cells, completed=done, rate=_rate(task.speed))
 
         yield report
 
 
-def _rate(task: Task) -> str:
-    if not task.speed:
+def _rate(speed: float | None) -> str:
+    if not speed:
         return ""
-    fast = task.speed >= 1
-    return f"{task.speed:.1f} cells/s" if fast else f"{60 * task.speed:.1f} cells/min"
+    return f"{speed:.1f} cells/s" if speed >= 1 else f"{60 * speed:.1f} cells/min"
+
+
+def _show(results: "Results") -> None:
+    """Checks, the reasons of those that do not hold, the verdict, and where the rest is."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console, manifest = Console(), results.manifest
+    title = f"{manifest['name']} ({manifest['paper_item']}, {manifest['profile']})"
+    table = grid(title=title, title_justify="left", title_style="bold")
+    table.add_column("check", overflow="fold")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("expected", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    for check in results.checks:
+        mark = MARKS[check.outcome]
+        table.add_row(escape(check.name), f"{check.measured:.4g}", check.expected, mark)
+    console.print(table)
+    for check in results.checks:
+        if not check.holds:
+            console.print(f"{escape(check.name)}: {escape(check.explanation or check.reason)}")
+    console.print(f"[bold]{results.verdict.kind.capitalize()}.[/] {escape(results.verdict.words)}")
+    seconds = manifest["wall_seconds"]
+    console.print(f"{results.folder}  ({seconds:,.1f} s)", style="dim", markup=False)

@@ -10,8 +10,16 @@ from urllib.parse import quote
 from levymc._workdir import read_json
 from levymc_lab.framework import Results, ResultsError, SoFar, load, names, so_far
 
-from ._badges import STATES
 
+# Shape and colour of a badge, by the template's names; the words are the state itself.
+STATES = {
+    "reproduced": ("tick", "good"),
+    "reproduced only as a transient": ("half", "partly"),
+    "not reproduced": ("cross", "bad"),
+    "measured here": ("dot", "plain"),
+    "unfinished": ("dashes", "pending"),
+    "damaged": ("alarm", "bad"),
+}
 # What the page takes from a manifest; a field of another type counts as absent.
 FIELDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("title", "paper_item", "question", "command", "profile"), str),
@@ -21,13 +29,14 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "sessions": list,
     "wall_seconds": (int, float),
 }
+LARGEST = 1e15  # a number beyond counts as absent, too
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
     """An experiment as it was found.
 
-    state: the kind of its verdict, "unfinished" or "damaged"; `words` give the reason.
+    state: a key of `STATES`, for a finished run the kind of its verdict; `words` give the reason.
     command: what to run now, if anything.
     results: None unless the run is finished and whole, or shows the cells that it has.
     """
@@ -96,8 +105,8 @@ def _read(path: Path, anchor: str) -> Entry:
         results = load(path)
         _try(results)
     except Exception as error:
-        words = str(error) if isinstance(error, ResultsError) else f"It cannot be read: {error!r}."
-        return Entry(path.name, anchor, "damaged", _without_path(words, path.parent), manifest)
+        words = _reason(error, path, "It cannot be read: ")
+        return Entry(path.name, anchor, "damaged", words, manifest)
     verdict = results.verdict
     return Entry(path.name, anchor, verdict.kind, verdict.words, manifest, results=results)
 
@@ -111,7 +120,9 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return False
+    return not isinstance(value, int | float) or abs(value) < LARGEST  # NaN is not
 
 
 def _try(results: Results | SoFar) -> None:
@@ -132,15 +143,14 @@ def _unfinished(path: Path, anchor: str, manifest: dict[str, Any]) -> Entry:
 
 
 def _judged_so_far(path: Path) -> tuple[SoFar | None, str]:
-    """What the cells say that are there, in short; or why they say nothing, if that is a fault."""
+    """What the cells give that are there, in short; or why nothing, if that is a fault."""
     try:
         results = so_far(path)
         if results is None:
             return None, ""
         _try(results)
     except Exception as error:
-        reason = str(error) if isinstance(error, ResultsError) else f"{error!r}."
-        return None, f" They cannot be shown: {_without_path(reason, path.parent)}"
+        return None, f" They cannot be shown: {_reason(error, path)}"
     verdict = results.verdict
     return results, (
         f"All below is from the {results.num_done} of {results.num_cells} cells that are there. "
@@ -148,8 +158,9 @@ def _judged_so_far(path: Path) -> tuple[SoFar | None, str]:
     )
 
 
-def _without_path(words: str, folder: Path) -> str:
-    """The page names no place on anybody's machine."""
-    for prefix in (f"{folder.resolve()}/", f"{folder}/"):
+def _reason(error: Exception, path: Path, opening: str = "") -> str:
+    """What went wrong with one experiment; the page names no place on anybody's machine."""
+    words = str(error) if isinstance(error, ResultsError) else f"{opening}{error!r}."
+    for prefix in (f"{path.parent.resolve()}/", f"{path.parent}/"):
         words = words.replace(prefix, "") if len(prefix) > 2 else words
     return words

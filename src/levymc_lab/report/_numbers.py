@@ -24,7 +24,7 @@ def number(value: float | int, digits: int = DIGITS) -> str:
         mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
         power = str(int(exponent)).translate(SUPERSCRIPTS)
         return _signed(f"{mantissa.rstrip('0').rstrip('.')}×10{power}")
-    return _signed(_trimmed(f"{rounded:,.{_decimals(rounded, digits)}f}"))
+    return _signed(f"{rounded:,}".removesuffix(".0"))
 
 
 def column(values: Sequence[float]) -> list[str]:
@@ -72,15 +72,6 @@ def duration(seconds: float | int) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
-
-
-def _decimals(value: float, digits: int) -> int:
-    size = math.floor(math.log10(abs(value))) if value else 0
-    return max(0, digits - 1 - size)
-
-
-def _trimmed(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _signed(text: str) -> str:

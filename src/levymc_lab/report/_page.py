@@ -1,33 +1,18 @@
-"""The page as a whole."""
+"""The page as a whole: the template is filled and written."""
 
-from importlib import resources
 from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from levymc._workdir import atomic_bytes
 
-from ._badges import symbols
-from ._entries import Entry, read_entries
-from ._header import TITLE, header, summary
-from ._html import Html, tag, void
-from ._section import section
+from . import _view
+from ._entries import STATES, Entry, read_entries
 
 FILE_NAME = "index.html"
-STYLES = ("page.css", "parts.css", "media.css")  # later ones overrule
-
-# The browser itself refuses whatever would need a network.
-POLICY = (
-    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'"
-)
-# Paper cannot be unfolded.
-OPEN_FOR_PRINT = """
-let folded = [];
-addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open])")];
-  folded.forEach((one) => { one.open = true; });
-});
-addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
-"""
+TEMPLATE = "page.html.j2"
+STYLE = "page.css"
 
 
 def write_page(folder: Path | str) -> Path:
@@ -35,7 +20,7 @@ def write_page(folder: Path | str) -> Path:
 
     The page needs neither a network nor other files.  The same results give the same bytes: its
     dates are those of the runs.  Runs that are unfinished or damaged are shown as such, unfinished
-    ones with what their cells say so far, if the experiment shows parts.
+    ones with what their cells give so far, if the experiment shows parts.
 
     Args:
         folder: as ``--out`` of ``levymc run``; it holds a folder for each experiment.
@@ -51,36 +36,25 @@ def write_page(folder: Path | str) -> Path:
         ...     write_page(folder)
         Traceback (most recent call last):
         ...
-        levymc._workdir.ResultsError: ... holds no results: ...
+        levymc...ResultsError: ... holds no results: ...
     """
     path = Path(folder) / FILE_NAME
-    atomic_bytes(path, page(read_entries(Path(folder))).encode())
+    # JSON can hold half a surrogate pair, which UTF-8 cannot.
+    atomic_bytes(path, page(read_entries(Path(folder))).encode(errors="replace"))
     return path
 
 
 def page(entries: list[Entry]) -> str:
     """The page as text."""
-    body = tag(
-        "body",
-        symbols(),
-        header(entries),
-        tag("main", summary(entries), *(section(entry) for entry in entries)),
-        tag("footer", tag("a", "Back to the verdicts", href="#summary")),
+    loader = PackageLoader(__package__, "")
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-    return f"<!DOCTYPE html>\n{tag('html', _head(), body, lang='en')}\n"
-
-
-def _head() -> Html:
-    here = resources.files(__package__)
-    styles = "".join(here.joinpath(name).read_text("utf-8") for name in STYLES)
-    return tag(
-        "head",
-        void("meta", charset="utf-8"),
-        void("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        void("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void("meta", name="color-scheme", content="light dark"),
-        tag("title", f"levymc: {TITLE}"),
-        void("link", rel="icon", href="data:,"),
-        tag("style", Html(styles)),
-        tag("script", Html(OPEN_FOR_PRINT)),
-    )
+    style = Markup(loader.get_source(environment, STYLE)[0])
+    template = environment.get_template(TEMPLATE)
+    return template.render(entries=entries, states=STATES, view=_view, style=style)
