@@ -10,11 +10,11 @@ import levymc
 from levymc_lab import data
 from levymc_lab import framework as experiments
 from levymc_lab.paper import _movielens as ml
-from levymc_lab.paper.movielens_convergence import EXPERIMENT as CONVERGENCE
-from levymc_lab.paper.movielens_convergence import _chains
-from levymc_lab.paper.movielens_posterior import EXPERIMENT as POSTERIOR
-from levymc_lab.paper.movielens_posterior import _methods
-from levymc_lab.paper.movielens_stability import EXPERIMENT as STABILITY
+from levymc_lab.paper import movielens_convergence, movielens_posterior, movielens_stability
+
+CONVERGENCE = movielens_convergence.EXPERIMENT
+POSTERIOR = movielens_posterior.EXPERIMENT
+STABILITY = movielens_stability.EXPERIMENT
 
 
 def pairs(ratings):
@@ -58,7 +58,9 @@ def test_a_watched_chain_is_the_algorithm_s_own():
 
 def test_a_positive_start_begins_at_the_error_asked_for():
     part = ml.part("small", is_tuning=False)
-    position = _chains.positive_start(part, 0, 1e-6, _chains.mean_for(part, 2.5))
+    position = movielens_convergence.positive_start(
+        part, 0, 1e-6, movielens_convergence.mean_for(part, 2.5)
+    )
     error = ml.rmse(ml.predictor(part, 0.0)(position), part)
     # The test ratings' mean is not quite the training ratings'.
     assert error == pytest.approx(2.5, abs=0.03)
@@ -69,8 +71,8 @@ def test_variants_differ_by_their_noise_alone():
     part = ml.part("small", is_tuning=False)
     start, key, alpha, a = ml.start(part, 0, 0.3), jax.random.key(0), 1.5, 1e-7
     moved = {}
-    for variant in _chains.VARIANTS:
-        chain = _chains.sampler(part, variant, alpha, a)
+    for variant in movielens_convergence.VARIANTS:
+        chain = movielens_convergence.sampler(part, variant, alpha, a)
         (visit,) = chain.chain(start, key, np.array([1]))
         shift = np.asarray(visit.position["users"])[:, : ml.RANK] - np.asarray(start["users"])
         moved[variant.id] = shift
@@ -82,7 +84,7 @@ def test_variants_differ_by_their_noise_alone():
     for name, law in (("sgfla", alpha), ("normal", 2.0), ("sgld", 2.0)):
         median = np.median(np.abs(noise[name]))
         assert median == pytest.approx(scale[name] * float(levymc.stable.ppf(0.75, law)), rel=0.1)
-    assert np.abs(noise["truncated"]).max() <= _chains.BOUND * eta ** (1 / alpha) * 1.001
+    assert np.abs(noise["truncated"]).max() <= ml.BOUND * eta ** (1 / alpha) * 1.001
 
 
 def test_truncated_variance_against_draws():
@@ -92,7 +94,7 @@ def test_truncated_variance_against_draws():
     )
     spread = 2500 * math.sqrt(math.log(2e6) / (2 * 400_000))
     assert float(np.mean(np.asarray(draws, float) ** 2)) == pytest.approx(
-        _methods.truncated_variance(1.6), abs=spread + 0.05
+        movielens_posterior.truncated_variance(1.6), abs=spread + 0.05
     )
 
 

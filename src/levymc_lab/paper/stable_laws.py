@@ -14,23 +14,28 @@ densities were approximated; here they are exact, and the tails are drawn, too.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from levymc import stable
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
+from levymc_lab.framework.style import alpha_colour, new_figure, note
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ._shared import centres, failures, groups
 
 BIN_EDGES = np.linspace(-6.05, 6.05, 122)  # a bin has its centre at 0
 THRESHOLDS = np.geomspace(0.5, 2e4, 70)
 TAIL_PROBABILITY = 1e-3  # P(|X| > threshold) in the check of the tails
 FALSE_ALARM = 1e-8  # of each check
 LOG_RATE = math.log(2 / FALSE_ALARM)
+LEAP = 0.04  # a step longer than this share of the path's range is drawn thin: it is a jump
+SMALLEST_COUNT = 10  # a dot of fewer draws would say little
+SMALLEST_SHARE = 3e-8
 
 
 @dataclass(frozen=True)
@@ -121,9 +126,9 @@ def summarise(config: StableLaws, results: Mapping[str, CellResult]) -> Tables:
 
 
 def _density(alpha: float, shares: np.ndarray) -> dict[str, Any]:
-    centres = ((BIN_EDGES[:-1] + BIN_EDGES[1:]) / 2).round(6)
-    exact = np.asarray(stable.pdf(centres, alpha))
-    return {"alpha": alpha, "x": centres, "measured": shares / np.diff(BIN_EDGES), "exact": exact}
+    x = centres(BIN_EDGES)
+    exact = np.asarray(stable.pdf(x, alpha))
+    return {"alpha": alpha, "x": x, "measured": shares / np.diff(BIN_EDGES), "exact": exact}
 
 
 def _tail(alpha: float, shares: np.ndarray) -> dict[str, Any]:
@@ -168,9 +173,8 @@ def _check_tail(row: dict[str, Any]) -> Check:
 
 
 def verdict(config: StableLaws, tables: Tables, checks: Sequence[Check]) -> Verdict:
-    failed = [check.name for check in checks if check.outcome == "fail"]
-    if failed:
-        return Verdict("not reproduced", f"Draws and exact law disagree: {'; '.join(failed)}.")
+    if failed := failures(checks):
+        return Verdict("not reproduced", f"Draws and exact law disagree: {failed}.")
     worst = float(np.max(tables["distances"].where(of="draws")["distance"]))
     return Verdict(
         "measured here",
@@ -181,10 +185,76 @@ def verdict(config: StableLaws, tables: Tables, checks: Sequence[Check]) -> Verd
     )
 
 
-def figures(config: StableLaws, tables: Tables) -> "dict[str, Figure]":
-    from ._figure import draw
+def figures(config: StableLaws, tables: Tables) -> dict[str, Figure]:
+    figure = new_figure(11, 7.4)
+    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=(1.15, 1), hspace=0.04)[:, 0]
+    densities, tails = top.subplots(1, 2)
+    _draw_densities(densities, tables["densities"])
+    _draw_tails(tails, tables["tails"], SMALLEST_COUNT / config.num_draws)
+    motions = list(groups(tables["motions"], "alpha"))
+    panels = bottom.subplots(1, len(motions), squeeze=False)[0]
+    for axes, (alpha, path) in zip(panels, motions, strict=True):
+        _draw_motion(axes, alpha, path)
+    panels[0].set_ylabel("position")
+    return {"stable-laws": figure}
 
-    return {"stable-laws": draw(tables, config.num_draws)}
+
+def _name(alpha: float) -> str:
+    return f"α = {alpha:g}" + {2.0: " (Gaussian)", 1.0: " (Cauchy)"}.get(alpha, "")
+
+
+def _draw_densities(axes: Axes, table: Table) -> None:
+    for place, (alpha, part) in enumerate(groups(table, "alpha")):
+        axes.plot(part["x"], part["exact"], color=alpha_colour(alpha), label=_name(alpha))
+        shown = slice(place, None, 5)  # so that dots of neighbouring curves do not hide each other
+        _dots(axes, part["x"][shown], part["measured"][shown], alpha)
+    axes.set(title="Density", xlabel="x", ylabel="probability density")
+    axes.set(xlim=(-6, 6), ylim=(0, None))
+    axes.legend(loc="upper left", handlelength=1.3, labelcolor="linecolor")
+    note(axes, "lines: exact, dots: draws")
+
+
+def _draw_tails(axes: Axes, table: Table, smallest: float) -> None:
+    for alpha, part in groups(table, "alpha"):
+        axes.loglog(part["x"], part["exact"], color=alpha_colour(alpha))
+        seen = part["measured"] >= smallest
+        _dots(axes, part["x"][seen][::2], part["measured"][seen][::2], alpha)
+        if alpha < 2 and part["exact"][-1] > SMALLEST_SHARE:
+            _label_end(axes, part, alpha)
+    axes.set(title="Tails", xlabel="x", ylabel="P(|X| > x)", ylim=(SMALLEST_SHARE, 1.5))
+    axes.set(xlim=(table["x"].min(), table["x"].max()))
+    note(axes, "both axes logarithmic")
+
+
+def _label_end(axes: Axes, part: Table, alpha: float) -> None:
+    axes.annotate(
+        f"$x^{{-{alpha:g}}}$",
+        (part["x"][-1], part["exact"][-1]),
+        xytext=(5, 0),
+        textcoords="offset points",
+        color=alpha_colour(alpha),
+        va="center",
+        fontsize=11,
+        annotation_clip=False,
+    )
+
+
+def _dots(axes: Axes, x: np.ndarray, y: np.ndarray, alpha: float) -> None:
+    axes.plot(x, y, "o", ms=4, mfc="white", mec=alpha_colour(alpha), mew=1.0)
+
+
+def _draw_motion(axes: Axes, alpha: float, path: Table) -> None:
+    """One path; what it covers within a single step by a jump is drawn thin."""
+    time, position, colour = path["time"], path["position"], alpha_colour(alpha)
+    steps = np.abs(np.diff(position))
+    leaps = np.flatnonzero((steps > LEAP * np.ptp(position)) & (alpha < 2)) + 1
+    whole = np.insert(time, leaps, np.nan), np.insert(position, leaps, np.nan)
+    axes.plot(time, position, color=colour, linewidth=0.6, alpha=0.45)
+    axes.plot(*whole, color=colour, linewidth=1.3)
+    kind = "Brownian" if alpha == 2.0 else "Lévy"
+    axes.set(title=f"{kind}, α = {alpha:g}", xlabel="time", xlim=(0, 1))
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+    note(axes, f"largest step {steps.max():.2f}")
 
 
 EXPERIMENT = Experiment(

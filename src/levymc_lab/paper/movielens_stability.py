@@ -10,23 +10,23 @@ References: none in [simsekli2017], whose runs on ratings are short.  Its "plain
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
+from levymc_lab.framework.style import BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure, note
 
-from .. import _movielens as ml
+from . import _movielens as ml
+from ._shared import gathered, groups, legend_below, plain_ticks
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BOUND = 50.0
 CAP = 0.1  # longest tamed step of a coordinate; entries are of size 0.5
 S2, OFFSET = 0.25, 300.0  # of the preconditioner
-START_SCALE = 0.1
 LOWEST, HIGHEST = 0.5, 5.0  # stars
+LOOKS = ((GREY, "s"), (VERMILLION, "D"), (ORANGE, "^"), (BLUE, "o"), (GREEN, "v"))  # of options
 
 
 class Option(NamedTuple):
@@ -45,7 +45,7 @@ OPTIONS = (
     Option("tamed", "tamed", cap=CAP),
     Option("curvature", "bounded by curvature", curvature=True),
     Option("rows", "preconditioner, curvature", has_rows=True, curvature=True),
-    Option("cut", "preconditioner, jumps ≤ 50", has_rows=True, curvature=True, bound=BOUND),
+    Option("cut", "preconditioner, jumps ≤ 50", has_rows=True, curvature=True, bound=ml.BOUND),
 )
 BY_ID = {option.id: option for option in OPTIONS}
 
@@ -79,7 +79,6 @@ def run_cell(config: Stability, cell: Cell, key: Any) -> CellResult:
     option, part = BY_ID[cell["option"]], ml.part(config.set, is_tuning=False)
     model = ml.fast(
         part,
-        batch_size=ml.batch_size(part),
         step_size=config.row_step if option.has_rows else config.step_size,
         alpha=cell["alpha"],
         center=part.center,
@@ -91,7 +90,7 @@ def run_cell(config: Stability, cell: Cell, key: Any) -> CellResult:
     chain = ml.Watched(model)
     keys = jax.random.split(key, config.num_seeds)
     runs = [_follow(config, part, chain, seed, k) for seed, k in enumerate(keys)]
-    return {"source": part.source, **{n: np.array([run[n] for run in runs]) for n in runs[0]}}
+    return {"source": part.source, **gathered(runs)}
 
 
 def _follow(
@@ -101,7 +100,7 @@ def _follow(
     predict = ml.predictor(part, part.center)
     marks = np.arange(config.every, config.num_steps + 1, config.every)
     total, count = np.zeros(part.test.num_ratings), 0
-    for visit in chain.chain(ml.start(part, seed, START_SCALE), key, marks):
+    for visit in chain.chain(ml.start(part, seed), key, marks):
         if visit.divergences:
             return {"lasted": visit.steps - config.every, "error": np.nan, "clipped": np.nan}
         if visit.steps > config.num_steps // 2:
@@ -141,28 +140,26 @@ def _row(config: Stability, cell: Cell, result: CellResult) -> dict[str, Any]:
 
 def checks(config: Stability, tables: Tables) -> list[Check]:
     """No divergence with any of the options; plain Euler is not among them."""
-    found = []
-    for option in OPTIONS[1:]:
-        rows = tables["options"].where(step=option.name)
-        found.append(
-            Check.below(
-                f"divergent chains, {option.name}",
-                float(rows["diverged"].sum()),
-                0,
-                reason=f"{rows['seeds'].sum()} chains of {config.num_steps:,} iterations",
-            )
+    _, *parts = groups(tables["options"], "step")
+    return [
+        Check.below(
+            f"divergent chains, {name}",
+            part["diverged"].sum(),
+            0,
+            reason=f"{part['seeds'].sum()} chains of {config.num_steps:,} iterations",
         )
-    return found
+        for name, part in parts
+    ]
 
 
 def verdict(config: Stability, tables: Tables, checks: Sequence[Check]) -> Verdict:
     table = tables["options"]
-    made = "On made ratings. " if table["source"][0] == "made" else ""
+    made = "" if ml.is_real(table) else "On made ratings. "
     plain = table.where(step=OPTIONS[0].name)
     early = plain["lasted"]
     ends = dict.fromkeys(f"{end + config.every:,}" for end in (early.min(), early.max()))
     when = f", the first of each α within {' to '.join(ends)} iterations"
-    parts = "; ".join(_of_option(table.where(step=option.name)) for option in OPTIONS[1:])
+    parts = "; ".join(_of_option(part) for _, part in list(groups(table, "step"))[1:])
     settings = f"at η = {config.step_size:g} and α = {', '.join(f'{a:g}' for a in config.alphas)}"
     return Verdict(
         "measured here",
@@ -179,10 +176,29 @@ def _of_option(table: Table) -> str:
     )
 
 
-def figures(config: Stability, tables: Tables) -> "dict[str, Figure]":
-    from ._figure import draw
+def figures(config: Stability, tables: Tables) -> dict[str, Figure]:
+    figure = new_figure(11, 5.2)
+    whole, clipped = figure.subplots(1, 2)
+    for (name, part), (colour, mark) in zip(groups(tables["options"], "step"), LOOKS, strict=True):
+        count = f"{part['diverged'].sum()} of {part['seeds'].sum()} diverge"
+        style: Any = {"color": colour, "marker": mark, "ms": 5.5}
+        whole.plot(part["alpha"], part["error"], **style, label=f"{name}: {count}")
+        clipped.plot(part["alpha"], part["clipped"], **style)
+    whole.set(title="RMSE of the predictive mean", ylabel="RMSE on the test split")
+    clipped.set_title("The same, clipped to the stars")
+    note(clipped, "medians over seeds")
+    for axes in (whole, clipped):
+        _set_axes(axes, np.array(config.alphas))
+    legend_below(figure, whole, 2)
+    return {"movielens-stability": figure}
 
-    return {"movielens-stability": draw(config, tables)}
+
+def _set_axes(axes: Axes, alphas: np.ndarray) -> None:
+    axes.set(xlabel="α", yscale="log")
+    axes.set_xticks(alphas)
+    low, high = axes.get_ylim()
+    places = (1, 2, 5) if high > 5 * low else (1, 1.2, 1.4, 1.6, 1.8, 8, 8.5, 9, 9.5)
+    plain_ticks(axes.yaxis, places)
 
 
 EXPERIMENT = Experiment(

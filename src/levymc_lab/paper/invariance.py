@@ -15,20 +15,20 @@ proves, and measures nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from levymc import drifts, riesz
-from levymc.models import double_well
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
+from levymc_lab.framework.style import GREEN, GREY, INK, ORANGE, SAMPLERS, new_figure, note
 
-from .. import _double_well as well
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from . import _double_well as well
+from ._shared import failures
 
 EXACT, PAPER, SHORT, LEADING = "b", "b̃, K = 170", "b̃, K = 15", "b̂"
 REACHING = {0.12: "b̃, h = 0.12, all terms", 0.06: "b̃, h = 0.06, all terms"}
@@ -39,6 +39,9 @@ INSIDE = 8.0  # |x| up to which the residual is looked at; beyond, π < 1e-100
 DIFFERENCE = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 SHOWN_ALPHA = 1.7
 STATIONARY, VISIBLE = 1e-6, 0.1  # largest residual of b, smallest of b̂, over the largest term
+COLOURS = {EXACT: SAMPLERS["FLMC"], PAPER: GREEN, SHORT: ORANGE, LEADING: SAMPLERS["FLA"]}
+MARKS = {EXACT: "o", PAPER: "s", SHORT: "^", LEADING: "D"}
+FLOOR = 1e-13  # of what is drawn
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,14 @@ def _grid() -> np.ndarray:
 
 def _drifts(alpha: float) -> dict[str, drifts.Drift]:
     def difference(h: float, terms: int) -> drifts.Drift:
-        return drifts.centered_difference(double_well, alpha, spacing=h, num_terms=terms)
+        return drifts.centered_difference(well.target, alpha, spacing=h, num_terms=terms)
 
     reaching = {name: difference(h, round(2 * INSIDE / h)) for h, name in REACHING.items()}
     return {
-        EXACT: drifts.quadrature(double_well, alpha),
+        EXACT: drifts.quadrature(well.target, alpha),
         PAPER: difference(0.06, 170),
         SHORT: difference(0.06, 15),
-        LEADING: drifts.leading_term(double_well, alpha),
+        LEADING: drifts.leading_term(well.target, alpha),
         **reaching,
     }
 
@@ -150,9 +153,8 @@ def checks(config: Invariance, tables: Tables) -> list[Check]:
 
 
 def verdict(config: Invariance, tables: Tables, checks: Sequence[Check]) -> Verdict:
-    failed = [check.name for check in checks if check.outcome == "fail"]
-    if failed:
-        return Verdict("not reproduced", f"These do not hold: {'; '.join(failed)}.")
+    if failed := failures(checks):
+        return Verdict("not reproduced", f"These do not hold: {failed}.")
     table = tables["residuals"]
     exact, paper, leading = (table.where(drift=name) for name in (EXACT, PAPER, LEADING))
     low, high = 100 * paper["largest"].min(), 100 * paper["largest"].max()
@@ -169,10 +171,51 @@ def verdict(config: Invariance, tables: Tables, checks: Sequence[Check]) -> Verd
     )
 
 
-def figures(config: Invariance, tables: Tables) -> "dict[str, Figure]":
-    from ._figure import draw
+def figures(config: Invariance, tables: Tables) -> dict[str, Figure]:
+    figure = new_figure(11, 7.6)
+    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.1), hspace=0.04)[:, 0]
+    _draw_balance(top.subplots(1, 2, sharey=True), tables["balance"])
+    residual, largest = bottom.subplots(1, 2)
+    _draw_residual(residual, tables["balance"])
+    _draw_largest(largest, tables["residuals"])
+    return {"invariance": figure}
 
-    return {"invariance": draw(tables)}
+
+def _draw_balance(panels: np.ndarray, table: Table) -> None:
+    alpha = table["alpha"][0]
+    for axes, name, words in zip(
+        panels, (EXACT, LEADING), ("jumps and drift cancel", "they do not"), strict=True
+    ):
+        part = table.where(drift=name)
+        axes.plot(part["x"], part["jumps"], color=GREY, label="the jumps, $-(-Δ)^{α/2}π$")
+        axes.plot(part["x"], part["flow"], color=COLOURS[name], label=f"the drift, $-$({name}π)′")
+        total = part["jumps"] + part["flow"]
+        axes.plot(part["x"], total, color=INK, ls=(0, (2, 1.5)), lw=1.4, label="their sum")
+        axes.set(title=f"Under {name} {words}", xlabel="x", xlim=(-6, 6))
+        axes.legend(loc="upper center", fontsize=9, handlelength=1.6)
+        note(axes, f"α = {alpha:g}")
+    panels[0].set_ylabel("density a unit of time")
+
+
+def _draw_residual(axes: Axes, table: Table) -> None:
+    for name, colour in COLOURS.items():
+        part = table.where(drift=name)
+        size = np.abs(part["jumps"] + part["flow"]) / np.abs(part["jumps"]).max()
+        axes.semilogy(part["x"], np.maximum(size, FLOOR), color=colour, lw=1.3)
+    axes.set(title="What is left, over the largest term", xlabel="x", xlim=(-8, 8))
+    axes.set_ylim(FLOOR, 10)
+    note(axes, f"α = {table['alpha'][0]:g}")
+
+
+def _draw_largest(axes: Axes, table: Table) -> None:
+    for name, colour in COLOURS.items():
+        part = table.where(drift=name)
+        style = {"color": colour, "marker": MARKS[name], "ms": 5}
+        axes.semilogy(part["alpha"], part["largest"], **style, label=name)
+    axes.set(title="Its largest value", xlabel="α", ylim=(1e-10, 30))
+    axes.set_xticks(np.unique(table["alpha"]))
+    axes.legend(loc="center right", bbox_to_anchor=(1, 0.38), labelcolor="linecolor")
+    note(axes, "h = 0.06")
 
 
 EXPERIMENT = Experiment(
