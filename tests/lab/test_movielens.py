@@ -1,5 +1,6 @@
 """The experiments on ratings, on made ones: data, tuning, chains, tables and verdicts."""
 
+import dataclasses
 import math
 
 import jax
@@ -98,12 +99,70 @@ def test_truncated_variance_against_draws():
     )
 
 
+def judged(experiment, config, results):
+    """Tables, checks and verdict of these results, and the figures drawn."""
+    tables = experiment.summarise(config, results)
+    checks = experiment.checks(config, tables)
+    assert experiment.figures(config, tables).keys() == experiment.captions.keys()
+    verdict = experiment.verdict(config, tables, checks)
+    assert verdict.kind == "measured here"
+    assert "made ratings" in verdict.words
+    return tables, checks
+
+
+def run_cells(experiment, config, names):
+    cells = {cell.id: cell for cell in experiment.checked_cells(config)}
+    return {id: experiment.run_cell(config, cells[id], cells[id].key(0)) for id in names}
+
+
+def test_convergence_at_a_tiny_size():
+    """One cell of each task is run at α = 1.4, and stands for the others."""
+    config = dataclasses.replace(
+        CONVERGENCE.config("quick"), lengths=(4,), tuned_a=(1e-5,), num_seeds=1
+    )
+    ids = [f"{name}-alpha=1.4" for name in ("fit-small", "ablate-small", "tune-small-truncated")]
+    fit, ablate, tune = run_cells(CONVERGENCE, config, ids).values()
+    by_task = {"fit": fit, "ablate": ablate, "tune": tune}
+    results = {cell.id: by_task[cell["does"]] for cell in CONVERGENCE.checked_cells(config)}
+    tables, checks = judged(CONVERGENCE, config, results)
+    assert fit["steps"].tolist() == [1, 2, 3, 4]
+    assert [fit["a"], tune["a"]] == [1e-5, 1e-5]
+    # From one start with the same minibatches, the first small step hardly shows the noise.
+    assert ablate["sgd"][0, 0] == pytest.approx(ablate["sgfla"][0, 0], abs=0.1)
+    assert len(tables["curves"].where(kind="common", alpha=1.4, step="SG-FLA")) == 4
+    assert [check.source for check in checks] == ["theory"]
+
+
+def test_posterior_at_a_tiny_size():
+    """The Gibbs sampler, and a method whose noise is scaled, which stands for the others."""
+    config = dataclasses.replace(
+        POSTERIOR.config("quick"), tuning_steps=4, num_steps=8, num_sweeps=4, every=2, burn_in=2
+    )
+    gibbs, cold = run_cells(POSTERIOR, config, ["gibbs", "cold"]).values()
+    results = {cell.id: cold for cell in POSTERIOR.checked_cells(config)} | {"gibbs": gibbs}
+    tables, checks = judged(POSTERIOR, config, results)
+    assert gibbs["errors"].shape == cold["errors"].shape == (2, 4)
+    assert float(cold["step_size"]) in config.step_sizes
+    assert 0 < float(cold["temperature"]) < 1
+    assert math.isnan(gibbs["step_size"])
+    assert len(tables["scores"]) == 12
+    assert [check.outcome for check in checks] == ["pass"]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("ratings")
 
 
-@pytest.mark.parametrize("experiment", [CONVERGENCE, POSTERIOR, STABILITY], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        pytest.param(CONVERGENCE, marks=pytest.mark.nightly),
+        pytest.param(POSTERIOR, marks=pytest.mark.nightly),
+        STABILITY,
+    ],
+    ids=lambda e: e.name,
+)
 def test_quick_profile(experiment, folder):
     results = experiments.run(experiment, folder, jobs=0)
     assert not results.has_failed
@@ -112,6 +171,7 @@ def test_quick_profile(experiment, folder):
     assert results.figure(experiment.name, "png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_posterior_scores_are_sensible(folder):
     results = experiments.run(POSTERIOR, folder, jobs=0)
     rows = {row["method"]: row for row in results.tables["scores"].rows()}

@@ -5,7 +5,7 @@ All of it from those cells that there are: runs that are not finished can be loo
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,6 +26,9 @@ from levymc_lab.framework.style import (
 )
 
 from ._shared import groups, published, rows_at
+
+if TYPE_CHECKING:
+    from .sbn_stepsize import StepSizes
 
 NAMES = {
     "sgfla": "SG-FLA",
@@ -56,7 +59,9 @@ GAP = 2  # pixels between two pictures
 COLUMNS = 10
 
 
-def tables_of(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> Tables:
+def tables_of(
+    config: "StepSizes", cells: Sequence[Cell], results: Mapping[str, CellResult]
+) -> Tables:
     done = [cell for cell in cells if cell.id in results]
     runs = [cell for cell in done if cell["kind"] != "annealing"]
     tables = {}
@@ -87,7 +92,7 @@ def tables_of(config: Any, cells: Sequence[Cell], results: Mapping[str, CellResu
     return tables
 
 
-def _grid(config: Any, runs: Table) -> dict[str, Table]:
+def _grid(config: "StepSizes", runs: Table) -> dict[str, Table]:
     """SG-FLA's runs beside the figure's, of the longest length that each α and step has."""
     plain = runs.where(sampler=NAMES["sgfla"], sweeps=config.sweeps)
     points = sorted({(row["alpha"], row["step"]) for row in plain.rows()}, reverse=True)
@@ -111,7 +116,7 @@ def _point(runs: Table) -> dict[str, Any]:
     }
 
 
-def _given(config: Any, cell: Cell) -> dict[str, Any]:
+def _given(config: "StepSizes", cell: Cell) -> dict[str, Any]:
     return {
         "sampler": NAMES[cell["kind"]],
         "alpha": cell["alpha"],
@@ -122,12 +127,12 @@ def _given(config: Any, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _row(config: Any, cell: Cell, result: CellResult) -> dict[str, Any]:
+def _row(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
     measured = ("loglikelihood", "error", "spread", "largest", "divergences", "seconds")
     return {**_given(config, cell), **{name: result[name] for name in measured}}
 
 
-def _trace(config: Any, cell: Cell, result: CellResult) -> dict[str, Any]:
+def _trace(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
     return {
         **_given(config, cell),
         "iteration": result["marks"],
@@ -135,7 +140,7 @@ def _trace(config: Any, cell: Cell, result: CellResult) -> dict[str, Any]:
     }
 
 
-def _annealing(config: Any, result: CellResult) -> dict[str, Table]:
+def _annealing(config: "StepSizes", result: CellResult) -> dict[str, Table]:
     both = {
         "temperatures": np.array(config.temperatures),
         **{name: result[name] for name in ("first", "last", "below", "above")},
@@ -167,14 +172,14 @@ def _pictures(result: CellResult) -> list[dict[str, Any]]:
     ]
 
 
-def checks(config: Any, tables: Tables) -> list[Check]:
+def checks(config: "StepSizes", tables: Tables) -> list[Check]:
     found = _check_annealing(config, tables)
     if config.source == "mnist" and "grid" in tables:  # published numbers say nothing of others
         found += _check_robustness(config, tables)
     return found
 
 
-def _check_annealing(config: Any, tables: Tables) -> list[Check]:
+def _check_annealing(config: "StepSizes", tables: Tables) -> list[Check]:
     if "annealing" not in tables:
         return []
     (small,) = tables["enumerated"].rows()
@@ -207,7 +212,7 @@ def _fall(part: Table, column: str) -> float:
     return float(part[column][np.argmin(part["step"])] - part[column][np.argmax(part["step"])])
 
 
-def _check_robustness(config: Any, tables: Tables) -> list[Check]:
+def _check_robustness(config: "StepSizes", tables: Tables) -> list[Check]:
     found = []
     for alpha in config.main_alphas:
         part = tables["grid"].where(alpha=alpha, iterations=config.num_iterations)
@@ -236,7 +241,7 @@ def _check_robustness(config: Any, tables: Tables) -> list[Check]:
     return found
 
 
-def verdict(config: Any, tables: Tables, checks: Sequence[Check]) -> Verdict:
+def verdict(config: "StepSizes", tables: Tables, checks: Sequence[Check]) -> Verdict:
     words = " ".join(_sentences(config, tables)) or "No run is there yet."
     falls = [check for check in checks if check.name.startswith(FALL)]
     if config.source == "made" or len(falls) < len(config.main_alphas):
@@ -246,7 +251,7 @@ def verdict(config: Any, tables: Tables, checks: Sequence[Check]) -> Verdict:
     return Verdict("not reproduced", f"No α stands larger steps than SGLD does. {words}")
 
 
-def _sentences(config: Any, tables: Tables) -> Iterator[str]:
+def _sentences(config: "StepSizes", tables: Tables) -> Iterator[str]:
     if config.source == "made":
         yield "On made pictures."
     if "grid" in tables:
@@ -259,7 +264,7 @@ def _sentences(config: Any, tables: Tables) -> Iterator[str]:
         yield _of_annealing(tables["annealing"])
 
 
-def _of_grid(config: Any, grid: Table) -> Iterator[str]:
+def _of_grid(config: "StepSizes", grid: Table) -> Iterator[str]:
     """Both ends of each α's line."""
     for alpha in config.main_alphas:
         part = grid.where(alpha=alpha)
@@ -274,7 +279,7 @@ def _of_grid(config: Any, grid: Table) -> Iterator[str]:
         )
 
 
-def _of_parts(config: Any, runs: Table) -> Iterator[str]:
+def _of_parts(config: "StepSizes", runs: Table) -> Iterator[str]:
     alpha, step = config.ablated_alpha, max(config.ablation_steps)
     at = runs.where(step=step, alpha=alpha, sweeps=config.sweeps, iterations=config.num_iterations)
     kinds = ("sgfla", "normal", "sgd", "sgld")
@@ -283,7 +288,7 @@ def _of_parts(config: Any, runs: Table) -> Iterator[str]:
         yield f"The parts of its step at α = {alpha:g}, η = {step:.2g}: {parts}."
 
 
-def _of_sweeps(config: Any, runs: Table) -> Iterator[str]:
+def _of_sweeps(config: "StepSizes", runs: Table) -> Iterator[str]:
     for step in sorted(config.sweep_steps):
         at = runs.where(step=step, alpha=2.0)
         plain = at.where(sampler=NAMES["sgfla"])
@@ -306,7 +311,7 @@ def _of_sweeps(config: Any, runs: Table) -> Iterator[str]:
         yield "So it is hidden units drawn from a cold start that make large steps fail."
 
 
-def _of_schedules(config: Any, runs: Table) -> Iterator[str]:
+def _of_schedules(config: "StepSizes", runs: Table) -> Iterator[str]:
     at = runs.where(sampler=NAMES["best"])
     found = _listed((f"α = {alpha:g}", at.where(alpha=alpha)) for alpha in config.best_alphas)
     if found:
@@ -331,7 +336,7 @@ def _mean(table: Table) -> float:
     return float(table["loglikelihood"].mean())
 
 
-def figures(config: Any, tables: Tables) -> dict[str, Figure]:
+def figures(config: "StepSizes", tables: Tables) -> dict[str, Figure]:
     """Every figure is drawn, with gaps where cells are missing."""
     return {
         "sbn-stepsize": draw_steps(config, tables),
@@ -340,7 +345,7 @@ def figures(config: Any, tables: Tables) -> dict[str, Figure]:
     }
 
 
-def draw_steps(config: Any, tables: Tables) -> Figure:
+def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
     figure = new_figure(11.5, 6.4)
     grid, parts = figure.subplots(1, 2, sharey=True)
     if "grid" in tables:
@@ -357,7 +362,7 @@ def draw_steps(config: Any, tables: Tables) -> Figure:
     return figure
 
 
-def _draw_grid(config: Any, grid: Table, axes: Axes) -> None:
+def _draw_grid(config: "StepSizes", grid: Table, axes: Axes) -> None:
     for alpha, points in groups(grid, "alpha"):
         part, colour = _sorted(points), alpha_colour(alpha)
         if config.source == "mnist":
@@ -381,7 +386,7 @@ def _draw_grid(config: Any, grid: Table, axes: Axes) -> None:
             )  # fmt: skip
 
 
-def _draw_parts(config: Any, tables: Tables, axes: Axes) -> None:
+def _draw_parts(config: "StepSizes", tables: Tables, axes: Axes) -> None:
     alpha, grid = config.ablated_alpha, tables["grid"]
     for value, colour in ((2.0, alpha_colour(2.0)), (alpha, alpha_colour(alpha))):
         part = _sorted(grid.where(alpha=value, iterations=config.num_iterations))
@@ -422,7 +427,7 @@ def _set_ticks(
     axes.xaxis.set_major_formatter(FuncFormatter(write))
 
 
-def draw_annealing(config: Any, tables: Tables) -> Figure:
+def draw_annealing(config: "StepSizes", tables: Tables) -> Figure:
     figure = new_figure(11, 4.4)
     tests, simulated = figure.subplots(1, 2)
     if "annealing" in tables:

@@ -254,7 +254,7 @@ def traced_drift(alpha: Any, h: Any, num_terms: Any, most: int) -> Callable[[Any
 def summarise(config: Truncation, results: Mapping[str, CellResult]) -> Tables:
     run = points(config)
     laws = {alpha: results[f"laws-alpha={alpha:g}"] for alpha in config.alphas}
-    sweeps = [name for name, part in settings(config).items() for _ in part]
+    sweeps = _sweeps(config)
     fields = ("h", "K", "bias", "tv", "left_mass_error", "wells")
     return {
         "published": Table(
@@ -302,8 +302,13 @@ def summarise(config: Truncation, results: Mapping[str, CellResult]) -> Tables:
     }
 
 
+def _sweeps(config: Truncation) -> np.ndarray:
+    """For each setting, which question it is for."""
+    return np.array([name for name, part in settings(config).items() for _ in part])
+
+
 def _rates(config: Truncation, alpha: float, law: CellResult) -> dict[str, float]:
-    sweeps = np.array([name for name, part in settings(config).items() for _ in part])
+    sweeps = _sweeps(config)
     h, reach = law["h"], law["h"] * law["K"]
     full = sweeps == "h"
     falling = (sweeps == "K") & (reach > DROP[0] - 0.01) & (reach < DROP[1] + 0.01)

@@ -180,10 +180,9 @@ def mean_for(part: ml.Part, error: float) -> float:
 
 def published_curve(name: str, alpha: float, at: np.ndarray) -> np.ndarray:
     """The published error at these iterations; for made ratings a curve of that kind."""
-    figure = {"ml-1m": "fig5_ml1m"}.get(name)
-    if figure is None:
+    if name not in FIGURES:
         return 3.0 - np.log(at) / np.log(at[-1])
-    table = published(figure).where(alpha=alpha)
+    table = published(FIGURES[name]).where(alpha=alpha)
     return np.interp(at, table["x"], table["y"])
 
 

@@ -13,7 +13,7 @@ References: [salakhutdinov2008] for the Gibbs sampler; [simsekli2017] has no suc
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -131,23 +131,21 @@ def run_cell(config: Posterior, cell: Cell, key: Any) -> CellResult:
     choices = settings(config, method)
     chosen = choices[0] if len(choices) == 1 else _best(config, method, choices, key_tune)
     part = ml.part(config.set, is_tuning=False)
-    chain = ml.Watched(sampler(config, method, chosen, part))
     length = config.num_steps if method.kind == "sg" else config.num_sweeps
-    runs = [
-        _score(config, method, chain, part, seed, k, length)
-        for seed, k in enumerate(jax.random.split(key_report, config.num_seeds))
-    ]
-    cold = temperature(method, chosen, config, part)
-    named = {**chosen._asdict(), "temperature": cold, "source": part.source}
-    return {**gathered(runs), **named}
+    keys = jax.random.split(key_report, config.num_seeds)
+    return {
+        **gathered(list(_runs(config, method, chosen, part, keys, length))),
+        **chosen._asdict(),
+        "temperature": temperature(method, chosen, config, part),
+        "source": part.source,
+    }
 
 
 def _best(config: Posterior, method: Method, choices: list[Setting], key: Any) -> Setting:
-    part = ml.part(config.set, is_tuning=True)
+    part, length = ml.part(config.set, is_tuning=True), config.tuning_steps
     scores = []
     for choice in choices:
-        chain = ml.Watched(sampler(config, method, choice, part))
-        run = _score(config, method, chain, part, 0, key, config.tuning_steps)
+        (run,) = _runs(config, method, choice, part, [key], length)
         scores.append(run["errors"][-1])
     return choices[int(np.nanargmin(scores))]
 
@@ -199,24 +197,25 @@ def truncated_variance(alpha: float) -> float:
     return float(np.mean(np.asarray(stable.ppf(levels, alpha), np.float64) ** 2))
 
 
-def _score(
-    config: Posterior,
-    method: Method,
-    chain: ml.Watched,
-    part: ml.Part,
-    seed: int,
-    key: Any,
-    length: int,
-) -> dict[str, Any]:
+def _runs(
+    config: Posterior, method: Method, chosen: Setting, part: ml.Part, keys: Any, length: int
+) -> Iterator[dict[str, Any]]:
+    """A run of that many steps for each key, with what is measured of it."""
+    chain = ml.Watched(sampler(config, method, chosen, part))
+    every, burn_in = config.every, config.burn_in
+    if method.kind != "sg":
+        every, burn_in = 1, _burn_in(method)
+    marks = np.arange(every, length + 1, every)
+    for seed, key in enumerate(keys):
+        yield _score(part, chain.chain(ml.start(part, seed), key, marks), burn_in)
+
+
+def _score(part: ml.Part, visits: Iterable[ml.Visit], burn_in: int) -> dict[str, Any]:
     """Errors of the running mean and the time, at every mark; coverage and one draw at the end."""
     predict = ml.predictor(part, part.center)
-    every, burn_in = (
-        (config.every, config.burn_in) if method.kind == "sg" else (1, _burn_in(method))
-    )
-    marks = np.arange(every, length + 1, every)
     mean, square, count = np.zeros(part.test.num_ratings), np.zeros(part.test.num_ratings), 0
     errors, seconds = [], []
-    for visit in chain.chain(ml.start(part, seed), key, marks):
+    for visit in visits:
         drawn = predict(visit.position).astype(np.float64)
         if visit.steps > burn_in or count == 0:
             # Until the burn-in is over, the last draw stands for the mean.
