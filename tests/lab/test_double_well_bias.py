@@ -8,8 +8,7 @@ import pytest
 from levymc import schedules
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import double_well_bias as experiment
-from levymc_lab.paper.double_well_bias import DoubleWellBias
-from levymc_lab.paper.double_well_bias._chains import METHODS, algorithm, simulate
+from levymc_lab.paper.double_well_bias import METHODS, DoubleWellBias, simulate
 
 CONFIG = DoubleWellBias(
     alphas=(1.7, 2.0),
@@ -44,7 +43,8 @@ def test_summaries_are_those_of_the_path():
     a, b, count = np.array([1.0, 0.5]), np.array([0.1, 0.6]), 2000  # steps of about 0.6 hop often
     key = jax.random.key(0)
     found = simulate("FLA, tamed", 1.5, a, b, -5.0, count, key)
-    sampler = algorithm("FLA, tamed", 1.5)(schedules.polynomial(jnp.float32(1.0), jnp.float32(0.1)))
+    steps = schedules.polynomial(jnp.float32(1.0), jnp.float32(0.1))
+    sampler = well.algorithm(well.Sampler("FLA, tamed", 1.5, steps))
 
     def step(state, step_key):
         state, info = sampler.step(jax.random.split(step_key, 2)[0], state)

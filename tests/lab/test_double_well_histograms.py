@@ -12,8 +12,6 @@ from levymc_lab import framework as experiments
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import demo
 from levymc_lab.paper import double_well_histograms as histograms
-from levymc_lab.paper._double_well_checks import check_left_mass
-from levymc_lab.paper._double_well_samplers import Sampler, balanced, measure, run_from_left
 
 TINY = histograms.Histograms(num_runs=3, num_steps=200)
 
@@ -79,7 +77,7 @@ def test_shape_does_not_count_the_mass_of_the_wells():
     counts[centres < 0] *= 3  # three times too much in the left well, in the right shape
     positions = np.repeat(centres, counts)[None]
     assert well.scores(positions)["tv"] > 0.2
-    assert well.scores(positions, balanced(positions))["tv"] < 2e-3
+    assert well.scores(positions, well.balanced(positions))["tv"] < 2e-3
 
 
 def test_a_cell_is_deterministic_and_starts_left(ula):
@@ -90,8 +88,9 @@ def test_a_cell_is_deterministic_and_starts_left(ula):
 
 
 def test_euler_explodes_at_large_steps_and_is_counted_without_a_warning():
-    result = run_from_left(Sampler("FLA, Euler", 1.7, 0.5), jax.random.key(0), 2, 200)
-    assert measure(result)["exploded"] == 2
+    sampler = well.Sampler("FLA, Euler", 1.7, 0.5)
+    result = well.run_from_left(sampler, jax.random.key(0), 2, 200)
+    assert well.measure(result)["exploded"] == 2
 
 
 def test_cells_become_tables_and_a_figure(ula):
@@ -112,10 +111,10 @@ def test_cells_become_tables_and_a_figure(ula):
 
 def test_left_mass_check_allows_for_the_start_and_for_chance():
     row = {"sampler": "x", "hops": 10.0, "runs": 50, "left_mass_error": 0.02}
-    assert check_left_mass({**row, "left_mass_spread": 0.0}).holds
+    assert well.check_left_mass({**row, "left_mass_spread": 0.0}).holds
     far = {**row, "left_mass_error": 0.2}
-    assert not check_left_mass({**far, "left_mass_spread": 0.01}).holds
-    assert check_left_mass({**far, "left_mass_spread": 0.1}).holds
+    assert not well.check_left_mass({**far, "left_mass_spread": 0.01}).holds
+    assert well.check_left_mass({**far, "left_mass_spread": 0.1}).holds
 
 
 def test_the_experiment_is_registered():

@@ -9,10 +9,8 @@ import pytest
 from levymc import drifts
 from levymc_lab import framework as experiments
 from levymc_lab.paper import _double_well as well
-from levymc_lab.paper import published
-from levymc_lab.paper.double_well_truncation import _equilibrium as equilibrium
-from levymc_lab.paper.double_well_truncation import _transient as transient
-from levymc_lab.paper.double_well_truncation import _truncated_drift
+from levymc_lab.paper import _generator, published
+from levymc_lab.paper import double_well_truncation as truncation
 
 EXPERIMENT = experiments.get("double-well-truncation")
 TINY = dataclasses.replace(
@@ -33,8 +31,8 @@ def test_both_truncated_drifts_are_the_library_s():
     x, alpha, h, num_terms = np.linspace(-6, 6, 25), 1.7, 0.11, 13
     drift = drifts.centered_difference(well.target, alpha, spacing=h, num_terms=num_terms)
     exact = np.asarray(jax.vmap(drift)(x))
-    traced = jax.jit(jax.vmap(_truncated_drift.traced(alpha, h, num_terms, most=20)))
-    np.testing.assert_allclose(_truncated_drift.on_grid(x, alpha, h, num_terms), exact, rtol=1e-9)
+    traced = jax.jit(jax.vmap(truncation.traced_drift(alpha, h, num_terms, most=20)))
+    np.testing.assert_allclose(_generator.truncated_drift(x, alpha, h, num_terms), exact, rtol=1e-9)
     np.testing.assert_allclose(np.asarray(traced(x)), exact, rtol=1e-9)
 
 
@@ -44,34 +42,34 @@ def test_the_published_curve_needs_the_start_and_the_weights():
     Over 5 repeats the measured means have spread 0.03; from 5 they would be off by more than 1.
     """
     alpha, num_terms = np.array([1.7, 1.9]), np.array([12.0, 18.0])
-    found = transient.mean_abs_bias(jax.random.key(0), alpha, np.full(2, 0.06), num_terms, 5000, 5)
+    found = truncation.mean_abs_bias(jax.random.key(0), alpha, np.full(2, 0.06), num_terms, 5000, 5)
     table = published("fig3_top_bias_vs_K")
     wanted = [table.where(alpha=a, x=k)["y"][0] for a, k in zip(alpha, num_terms, strict=True)]
     np.testing.assert_allclose(found, wanted, atol=0.25)
 
 
 def test_the_error_is_of_second_order_in_h():
-    grid, alpha = equilibrium.Grid(0.05), 1.6
-    exact = equilibrium.exact_density(grid, alpha)
-    found = equilibrium.sweep(grid, alpha, exact, equilibrium.full_sums([0.05, 0.1]))
+    grid, alpha = _generator.Grid(0.05), 1.6
+    exact = _generator.exact_density(grid, alpha)
+    found = truncation.sweep(grid, alpha, exact, truncation.full_sums([0.05, 0.1]))
     for name in ("bias", "tv", "left_mass_error"):
         assert found[name][1] / found[name][0] == pytest.approx(4.0, abs=0.1)
 
 
 def test_a_short_reach_leaves_the_wells_with_equal_weights():
     """The bias is then that of two equal wells; and the ends of the grid do not matter."""
-    grid = equilibrium.Grid(0.05)
-    law = equilibrium.truncated_density(grid, 1.7, 0.06, 15)
-    scores = equilibrium.difference(grid, law, well.density(grid.points))
+    grid = _generator.Grid(0.05)
+    law = _generator.truncated_density(grid, 1.7, 0.06, 15)
+    scores = grid.difference(law, well.density(grid.points))
     assert scores["bias"] == pytest.approx(0.29, abs=0.01)
     assert scores["left_mass_error"] == pytest.approx(0.5 - well.LEFT_MASS, abs=0.005)
-    assert equilibrium.effect_of_ends(grid, 1.7, 0.06, 15) < 1e-6
+    assert truncation.effect_of_ends(grid, 1.7, 0.06, 15) < 1e-6
 
 
 def test_a_reach_to_the_barrier_makes_wells_there():
-    grid = equilibrium.Grid(0.05)
+    grid = _generator.Grid(0.05)
     settings = [(0.06, 15), (0.06, 80), (0.06, 200)]
-    found = equilibrium.sweep(grid, 1.7, well.density(grid.points), settings)
+    found = truncation.sweep(grid, 1.7, well.density(grid.points), settings)
     assert found["wells"].tolist() == [2, 4, 2]
     assert abs(found["bias"][1]) > 0.5
 
@@ -83,7 +81,7 @@ def test_tables_checks_verdict_and_figures_at_a_tiny_size():
         for cell in EXPERIMENT.checked_cells(TINY)
         if cell.id != "published"
     }
-    points = experiments.double_well_truncation.points(TINY)
+    points = truncation.points(TINY)
     results["published"] = {"bias": points["y"] + 0.01 * (points["K"] == 15)}
     chain = {"left_mass_error": 0.0, "bias": 0.0, "tv": 0.0, "hops": 1.0}
     chain |= {f"law_{name}": 0.0 for name in chain}

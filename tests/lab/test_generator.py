@@ -4,15 +4,11 @@ import jax
 import numpy as np
 import pytest
 import scipy.special
+from tests.lab.sinc_matrices import fractional_gradient, fractional_laplacian
 
 from levymc import drifts, stable
 from levymc_lab.paper import _double_well as well
-from levymc_lab.paper._generator import (
-    fractional_gradient,
-    fractional_laplacian,
-    spacing,
-    stationary_density,
-)
+from levymc_lab.paper._generator import spacing, stationary_density
 
 
 def exact_drift(grid, alpha):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.lab.sinc_matrices import fractional_laplacian
 
 from levymc import drifts
-from levymc.targets import double_well
 from levymc_lab.paper import _double_well as well
-from levymc_lab.paper import _generator, invariance
+from levymc_lab.paper import invariance
 
 ALPHA = 1.7
 CONFIG = invariance.Invariance(alphas=(ALPHA,))
@@ -32,12 +32,12 @@ def test_the_target_is_stationary_under_the_exact_drift_only(tables):
 
 def test_the_jumps_are_those_of_another_discretisation(tables):
     part = tables["balance"].where(drift=invariance.EXACT)
-    matrix = _generator.fractional_laplacian(part["x"], ALPHA)
+    matrix = fractional_laplacian(part["x"], ALPHA)
     np.testing.assert_allclose(part["jumps"], matrix @ well.density(part["x"]), atol=1e-7)
 
 
 def test_a_drift_that_is_off_by_a_thousandth_is_found(tables):
-    exact = drifts.quadrature(double_well, ALPHA)
+    exact = drifts.quadrature(well.target, ALPHA)
     off = drifts.Drift(exact.value, lambda x: _longer(exact.signed_log(x)), exact.evaluations)
     jumps = tables["balance"].where(drift=invariance.EXACT)["jumps"]
     residual = np.abs(jumps + invariance.drift_term(off)).max() / np.abs(jumps).max()

@@ -1,5 +1,6 @@
 """The experiments on ratings, on made ones: data, tuning, chains, tables and verdicts."""
 
+import dataclasses
 import math
 
 import jax
@@ -10,11 +11,11 @@ import levymc
 from levymc_lab import data
 from levymc_lab import framework as experiments
 from levymc_lab.paper import _movielens as ml
-from levymc_lab.paper.movielens_convergence import EXPERIMENT as CONVERGENCE
-from levymc_lab.paper.movielens_convergence import _chains
-from levymc_lab.paper.movielens_posterior import EXPERIMENT as POSTERIOR
-from levymc_lab.paper.movielens_posterior import _methods
-from levymc_lab.paper.movielens_stability import EXPERIMENT as STABILITY
+from levymc_lab.paper import movielens_convergence, movielens_posterior, movielens_stability
+
+CONVERGENCE = movielens_convergence.EXPERIMENT
+POSTERIOR = movielens_posterior.EXPERIMENT
+STABILITY = movielens_stability.EXPERIMENT
 
 
 def pairs(ratings):
@@ -58,7 +59,9 @@ def test_a_watched_chain_is_the_algorithm_s_own():
 
 def test_a_positive_start_begins_at_the_error_asked_for():
     part = ml.part("small", is_tuning=False)
-    position = _chains.positive_start(part, 0, 1e-6, _chains.mean_for(part, 2.5))
+    position = movielens_convergence.positive_start(
+        part, 0, 1e-6, movielens_convergence.mean_for(part, 2.5)
+    )
     error = ml.rmse(ml.predictor(part, 0.0)(position), part)
     # The test ratings' mean is not quite the training ratings'.
     assert error == pytest.approx(2.5, abs=0.03)
@@ -69,8 +72,8 @@ def test_variants_differ_by_their_noise_alone():
     part = ml.part("small", is_tuning=False)
     start, key, alpha, a = ml.start(part, 0, 0.3), jax.random.key(0), 1.5, 1e-7
     moved = {}
-    for variant in _chains.VARIANTS:
-        chain = _chains.sampler(part, variant, alpha, a)
+    for variant in movielens_convergence.VARIANTS:
+        chain = movielens_convergence.sampler(part, variant, alpha, a)
         (visit,) = chain.chain(start, key, np.array([1]))
         shift = np.asarray(visit.position["users"])[:, : ml.RANK] - np.asarray(start["users"])
         moved[variant.id] = shift
@@ -82,7 +85,7 @@ def test_variants_differ_by_their_noise_alone():
     for name, law in (("sgfla", alpha), ("normal", 2.0), ("sgld", 2.0)):
         median = np.median(np.abs(noise[name]))
         assert median == pytest.approx(scale[name] * float(levymc.stable.ppf(0.75, law)), rel=0.1)
-    assert np.abs(noise["truncated"]).max() <= _chains.BOUND * eta ** (1 / alpha) * 1.001
+    assert np.abs(noise["truncated"]).max() <= ml.BOUND * eta ** (1 / alpha) * 1.001
 
 
 def test_truncated_variance_against_draws():
@@ -92,8 +95,58 @@ def test_truncated_variance_against_draws():
     )
     spread = 2500 * math.sqrt(math.log(2e6) / (2 * 400_000))
     assert float(np.mean(np.asarray(draws, float) ** 2)) == pytest.approx(
-        _methods.truncated_variance(1.6), abs=spread + 0.05
+        movielens_posterior.truncated_variance(1.6), abs=spread + 0.05
     )
+
+
+def judged(experiment, config, results):
+    """Tables, checks and verdict of these results, and the figures drawn."""
+    tables = experiment.summarise(config, results)
+    checks = experiment.checks(config, tables)
+    assert experiment.figures(config, tables).keys() == experiment.captions.keys()
+    verdict = experiment.verdict(config, tables, checks)
+    assert verdict.kind == "measured here"
+    assert "made ratings" in verdict.words
+    return tables, checks
+
+
+def run_cells(experiment, config, names):
+    cells = {cell.id: cell for cell in experiment.checked_cells(config)}
+    return {id: experiment.run_cell(config, cells[id], cells[id].key(0)) for id in names}
+
+
+def test_convergence_at_a_tiny_size():
+    """One cell of each task is run at α = 1.4, and stands for the others."""
+    config = dataclasses.replace(
+        CONVERGENCE.config("quick"), lengths=(4,), tuned_a=(1e-5,), num_seeds=1
+    )
+    ids = [f"{name}-alpha=1.4" for name in ("fit-small", "ablate-small", "tune-small-truncated")]
+    fit, ablate, tune = run_cells(CONVERGENCE, config, ids).values()
+    by_task = {"fit": fit, "ablate": ablate, "tune": tune}
+    results = {cell.id: by_task[cell["does"]] for cell in CONVERGENCE.checked_cells(config)}
+    tables, checks = judged(CONVERGENCE, config, results)
+    assert fit["steps"].tolist() == [1, 2, 3, 4]
+    assert [fit["a"], tune["a"]] == [1e-5, 1e-5]
+    # From one start with the same minibatches, the first small step hardly shows the noise.
+    assert ablate["sgd"][0, 0] == pytest.approx(ablate["sgfla"][0, 0], abs=0.1)
+    assert len(tables["curves"].where(kind="common", alpha=1.4, step="SG-FLA")) == 4
+    assert [check.source for check in checks] == ["theory"]
+
+
+def test_posterior_at_a_tiny_size():
+    """The Gibbs sampler, and a method whose noise is scaled, which stands for the others."""
+    config = dataclasses.replace(
+        POSTERIOR.config("quick"), tuning_steps=4, num_steps=8, num_sweeps=4, every=2, burn_in=2
+    )
+    gibbs, cold = run_cells(POSTERIOR, config, ["gibbs", "cold"]).values()
+    results = {cell.id: cold for cell in POSTERIOR.checked_cells(config)} | {"gibbs": gibbs}
+    tables, checks = judged(POSTERIOR, config, results)
+    assert gibbs["errors"].shape == cold["errors"].shape == (2, 4)
+    assert float(cold["step_size"]) in config.step_sizes
+    assert 0 < float(cold["temperature"]) < 1
+    assert math.isnan(gibbs["step_size"])
+    assert len(tables["scores"]) == 12
+    assert [check.outcome for check in checks] == ["pass"]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +154,15 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("ratings")
 
 
-@pytest.mark.parametrize("experiment", [CONVERGENCE, POSTERIOR, STABILITY], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "experiment",
+    [
+        pytest.param(CONVERGENCE, marks=pytest.mark.nightly),
+        pytest.param(POSTERIOR, marks=pytest.mark.nightly),
+        STABILITY,
+    ],
+    ids=lambda e: e.name,
+)
 def test_quick_profile(experiment, folder):
     results = experiments.run(experiment, folder, jobs=0)
     assert not results.has_failed
@@ -110,6 +171,7 @@ def test_quick_profile(experiment, folder):
     assert results.figure(experiment.name, "png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_posterior_scores_are_sensible(folder):
     results = experiments.run(POSTERIOR, folder, jobs=0)
     rows = {row["method"]: row for row in results.tables["scores"].rows()}

@@ -13,8 +13,8 @@ import levymc
 from levymc_lab import data, paper
 from levymc_lab import framework as experiments
 from levymc_lab.paper import sbn_stepsize
-from levymc_lab.paper.sbn_stepsize import EXPERIMENT, _data, _train
-from levymc_lab.paper.sbn_stepsize._tables import NAMES
+from levymc_lab.paper._sbn_stepsize_results import NAMES
+from levymc_lab.paper.sbn_stepsize import EXPERIMENT
 
 QUICK = EXPERIMENT.profiles["quick"]
 CELLS = {cell.id: cell for cell in sbn_stepsize.cells(QUICK)}
@@ -97,7 +97,7 @@ def test_pictures_are_whole(results):
     sizes = {len(base64.b64decode(text)) for text in pictures["pixels"]}
     assert sizes == {784}
     first = np.frombuffer(base64.b64decode(pictures.where(what="originals")["pixels"][0]), np.uint8)
-    np.testing.assert_array_equal(first, 255 * _data.of(QUICK).test[0])
+    np.testing.assert_array_equal(first, 255 * sbn_stepsize.split(QUICK).test[0])
 
 
 def judge(config, found):
@@ -177,11 +177,11 @@ def one_step(kind, alpha=1.6, step=2.828e-4):
     """How the weights move in the first step."""
     config = dataclasses.replace(QUICK, num_train=100)
     cell = {"kind": kind, "alpha": alpha, "step": step, "length": 10}
-    model = _train.network(8, 1)
-    how = _train.settings(config, cell)
+    model = sbn_stepsize.network(8, 1)
+    how = sbn_stepsize.settings(config, cell)
     law = alpha if kind == "sgfla" else 2.0
-    advance = _train.program(model, law, 100)
-    points = {"images": jnp.asarray(_data.of(config).train)}
+    advance = sbn_stepsize.program(model, law, 100)
+    points = {"images": jnp.asarray(sbn_stepsize.split(config).train)}
     position = model.init(jax.random.key(0), dtype=jnp.float32)
     start = levymc.sgfla(model.grad_estimator(1), 1.0, law).init(position)
     state = levymc.algorithms.AugmentedState(start, None)
@@ -219,10 +219,10 @@ def test_the_drift_is_c_alpha_eta_times_the_gradient():
         float(levymc.riesz.leading_coefficient(-0.4)) * 2.828e-4, rel=1e-6
     )
     config = dataclasses.replace(QUICK, num_train=100)
-    model = _train.network(8, 1)
+    model = sbn_stepsize.network(8, 1)
     key_batch, key_step = jax.random.split(jax.random.fold_in(jax.random.key(1), 0))
     key_latents, _ = jax.random.split(key_step)
-    batch = levymc.batches({"images": _data.of(config).train}, 100).draw(key_batch)
+    batch = levymc.batches({"images": sbn_stepsize.split(config).train}, 100).draw(key_batch)
     position = model.init(jax.random.key(0), dtype=jnp.float32)
     complete, _ = model.latents(key_latents, position, batch)
     gradient = model.grad_estimator(100)(position, complete)["weights"]
@@ -230,7 +230,7 @@ def test_the_drift_is_c_alpha_eta_times_the_gradient():
 
 
 def test_decreasing_steps_are_the_config_s():
-    how = _train.settings(QUICK, {"kind": "best", "alpha": 1.6, "step": 1.0})
+    how = sbn_stepsize.settings(QUICK, {"kind": "best", "alpha": 1.6, "step": 1.0})
     assert how == (*QUICK.best, 1.0)
 
 
@@ -251,7 +251,7 @@ def test_the_paper_s_figure_is_covered():
 
 
 def test_test_images_are_not_learnt_from():
-    split = _data.of(QUICK)
+    split = sbn_stepsize.split(QUICK)
     assert (split.train.shape, split.test.shape) == ((200, 784), (20, 784))
     assert set(np.unique(split.train)) == {0, 1}
     seen = {image.tobytes() for image in split.train}

@@ -7,18 +7,17 @@ import pytest
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import weak_convergence as experiment
 from levymc_lab.paper.weak_convergence import WeakConvergence
-from levymc_lab.paper.weak_convergence import _chains as chains
 
 CONFIG = WeakConvergence(num_repeats=40, last=14)
 
 
 def power_law(slopes):
     """Errors of ± a power of N, whose root mean square is that power."""
-    exact = np.array(list(chains.exact().values()))
+    exact = np.array(list(experiment.exact().values()))
     sign = np.where(np.arange(CONFIG.num_repeats) % 2, 1, -1)
     found = {}
-    for i, name in enumerate(chains.NAMES):
-        powers = np.stack([CONFIG.lengths ** slopes(name, g) for g in chains.FUNCTIONS], axis=1)
+    for i, name in enumerate(experiment.NAMES):
+        powers = np.stack([CONFIG.lengths ** slopes(name, g) for g in experiment.FUNCTIONS], axis=1)
         errors = 0.4 * powers[:, :, None] * sign
         found[f"steps-{i}"] = {
             "estimates": exact[:, None] + errors,
@@ -28,27 +27,29 @@ def power_law(slopes):
 
 
 def expected(name, function):
-    return 0.1 if function == chains.POSITION else experiment.theory(name, function)
+    return 0.1 if function == experiment.POSITION else experiment.theory(name, function)
 
 
 def test_the_targets_of_the_estimates_are_the_well_s_own():
-    exact = chains.exact()
-    assert exact[chains.LEFT] == pytest.approx(well.LEFT_MASS, abs=1e-4)
-    assert exact[chains.POSITION] == pytest.approx(well.MEAN, abs=1e-4)
+    exact = experiment.exact()
+    assert exact[experiment.LEFT] == pytest.approx(well.LEFT_MASS, abs=1e-4)
+    assert exact[experiment.POSITION] == pytest.approx(well.MEAN, abs=1e-4)
 
 
 def test_estimates_weigh_by_the_steps_and_do_not_depend_on_where_they_are_looked_at():
     key, steps = jax.random.key(0), "b = 1/3"
-    often = chains.estimates(steps, np.array([1, 8, 16]), 4, key)
-    once = chains.estimates(steps, np.array([16]), 4, key)
+    often = experiment.estimates(steps, np.array([1, 8, 16]), 4, key)
+    once = experiment.estimates(steps, np.array([16]), 4, key)
     np.testing.assert_allclose(often["estimates"][-1], once["estimates"][-1], rtol=1e-12)
-    a, b = chains.SCHEDULES[steps]
+    a, b = experiment.SCHEDULES[steps]
     total = np.cumsum((a / np.arange(1, 17)) ** b)
     np.testing.assert_allclose(often["time"], total[[0, 7, 15]], rtol=1e-6)
     first = often["estimates"][0]  # of one step: the functions of one position
-    places = list(chains.FUNCTIONS)
+    places = list(experiment.FUNCTIONS)
     np.testing.assert_allclose(
-        first[places.index(chains.LOCAL)], np.cos(first[places.index(chains.POSITION)]), atol=1e-5
+        first[places.index(experiment.LOCAL)],
+        np.cos(first[places.index(experiment.POSITION)]),
+        atol=1e-5,
     )
 
 
@@ -74,11 +75,11 @@ def test_errors_that_do_not_fall_fail():
 @pytest.mark.parametrize(
     ("name", "function", "slope"),
     [
-        ("b = 0.2", chains.LOCAL, -0.2),
-        ("b = 0.6", chains.LOCAL, -0.4),
-        ("b = 0.6", chains.LEFT, -0.2),
-        (chains.CONSTANT, chains.LOCAL, 0.0),
-        (chains.CONSTANT, chains.LEFT, -0.5),
+        ("b = 0.2", experiment.LOCAL, -0.2),
+        ("b = 0.6", experiment.LOCAL, -0.4),
+        ("b = 0.6", experiment.LEFT, -0.2),
+        (experiment.CONSTANT, experiment.LOCAL, 0.0),
+        (experiment.CONSTANT, experiment.LEFT, -0.5),
     ],
 )
 def test_theory(name, function, slope):

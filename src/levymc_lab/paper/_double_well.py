@@ -1,44 +1,36 @@
-r"""What the experiments on the paper's double well share: the target's facts, and the scores.
+r"""The paper's double well: facts of the target, scores of draws, samplers, and their checks.
 
 The mean of a chain alone is a poor score: one that never leaves 0 is off by 0.30 only, one that
 knows a single well by 3.3 or 3.9.  So the distance to the whole law, the mass left of zero and the
 hops between the wells are measured beside it.
 """
 
+import warnings
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import t as student_t
 
-from levymc import diagnostics, drifts
+from levymc import algorithms, diagnostics, drifts, integrators, schedules
 from levymc.targets import double_well as target
+from levymc.run import Result, sample
+from levymc_lab.framework import Check, Tables
 
-__all__ = [
-    "BARRIER",
-    "CORES",
-    "EDGES",
-    "LEFT_MASS",
-    "LEFT_MINIMUM",
-    "MEAN",
-    "RIGHT_MINIMUM",
-    "VARIANCE",
-    "density",
-    "exact_drift",
-    "masses",
-    "potential",
-    "scores",
-    "target",
-]
+from ._shared import centres, gathered
 
 EDGES = np.linspace(-6.0, 6.0, 61)  # total variation is on these 60 bins and the two outside
+BINS = np.linspace(-6.0, 6.0, 121)  # of the histograms that are drawn
 MEAN, VARIANCE, LEFT_MASS = -0.30140, 12.716, 0.54263
 LEFT_MINIMUM, RIGHT_MINIMUM, BARRIER = -3.6042, 3.6096, 17.0
 REACH = 5.7  # beyond ±REACH lies 1e-16 of the mass: the exact drift looks no farther
 BEYOND = 8.0  # no mass of note lies outside of ±8
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CORES = (-3.0, 3.0)  # two local standard deviations before the minima: beyond is inside a well
+FALSE_ALARM = 1e-6  # of each check of the left mass
 
 
 def density(x: Any) -> np.ndarray:
@@ -118,3 +110,102 @@ def _log_density(x: np.ndarray) -> np.ndarray:
 def _normaliser() -> float:
     grid = np.linspace(-BEYOND, BEYOND, 4001)  # the trapezoidal rule converges spectrally here
     return float(np.exp(_log_density(grid)).sum() * (grid[1] - grid[0]))
+
+
+class Sampler(NamedTuple):
+    """A sampler at its settings.
+
+    name: that of a colour in the figures, before the comma.
+    """
+
+    name: str
+    alpha: float
+    step_size: float | schedules.Schedule
+
+
+def algorithm(sampler: Sampler) -> algorithms.SamplingAlgorithm:
+    """The sampler by its name: what stands behind the comma is the integrator."""
+    alpha, eta = sampler.alpha, sampler.step_size
+    if sampler.name == "ULA":
+        return algorithms.ula(target, eta)
+    if sampler.name == "MAFLA":
+        return algorithms.mafla(target, eta, alpha)
+    if sampler.name.startswith("FLA"):
+        step = integrators.tamed() if sampler.name.endswith("tamed") else integrators.euler()
+        return algorithms.fla(target, eta, alpha, integrator=step)
+    follow = integrators.split() if sampler.name.endswith("split") else integrators.tamed(0.5)
+    return algorithms.flmc(target, eta, alpha, drift=exact_drift(alpha), integrator=follow)
+
+
+def run_from_left(sampler: Sampler, key: Any, num_runs: int, num_steps: int, **how: Any) -> Result:
+    """Runs from the bottom of the left well; that Euler's step explodes is a finding, not news."""
+    starts = jnp.asarray(np.full(num_runs, LEFT_MINIMUM))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r".*would have left the finite numbers")
+        return sample(algorithm(sampler), key, starts, num_steps, progress=False, **how)
+
+
+def measure(result: Result) -> dict[str, Any]:
+    """Numbers and histogram of all runs together, and how much one run differs from the next."""
+    x = np.asarray(result.positions, np.float64)
+    runs, together = gathered([scores(path[None]) for path in x]), scores(x)
+    return {
+        "tv": together["tv"],
+        "tv_of_shape": scores(x, balanced(x))["tv"],
+        "tv_of_one_run": float(np.median(runs["tv"])),
+        "left_mass_error": together["left_mass_error"],
+        "left_mass_spread": float(runs["left_mass_error"].std(ddof=1) / np.sqrt(len(x))),
+        "hops": float(runs["hops"].mean()),
+        "both_wells": float(np.mean(runs["hops"] > 0)),
+        "exploded": int(np.any(result.info.is_divergent, axis=1).sum()),
+        "acceptance": float(np.mean(result.info.acceptance_rate)),
+        "histogram": np.histogram(x, BINS)[0] / x.size / np.diff(BINS),
+    }
+
+
+def balanced(x: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
+    """Weights that give each well its exact mass: what is then wrong is the shape."""
+    is_left = x < 0
+    share = is_left.mean()
+    if share in (0.0, 1.0):
+        return np.ones(x.shape)
+    return np.where(is_left, LEFT_MASS / share, (1 - LEFT_MASS) / (1 - share))
+
+
+def histogram_of(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The histogram that `measure` made of a sampler's draws, beside the density."""
+    x = centres(BINS)
+    return {"sampler": name, "x": x, "found": result["histogram"], "exact": density(x)}
+
+
+def by_name(tables: Tables) -> dict[str, dict[str, Any]]:
+    """The scores of each sampler."""
+    return {row["sampler"]: row for row in tables["scores"].rows()}
+
+
+def check_ula(row: dict[str, Any]) -> Check:
+    return Check.below(
+        "hops of ULA, all runs",
+        row["hops"] * row["runs"],
+        1,
+        source="paper",
+        reason="“ULA can locate only one of the modes”; by Kramers' law a hop takes 2e7 time "
+        "units, so that two in 1e5 have a chance of 1e-5",
+    )
+
+
+def check_left_mass(row: dict[str, Any]) -> Check:
+    """Two wells as a chain of two states: the start's part in the mean over a run is τ/T.
+
+    As hops come at the rate 2p(1-p)/τ, that part is (1-p) · 2p(1-p) / hops.
+    """
+    start = 2 * LEFT_MASS * (1 - LEFT_MASS) ** 2 / max(row["hops"], 1e-9)
+    quantile = student_t.isf(FALSE_ALARM / 2, row["runs"] - 1)
+    return Check.near(
+        f"mass left of zero, {row['sampler']}",
+        LEFT_MASS + row["left_mass_error"],
+        LEFT_MASS,
+        start + quantile * row["left_mass_spread"],
+        reason=f"Student's t over independent runs, false-alarm rate {FALSE_ALARM:g}, and what "
+        "their start in the left well leaves",
+    )

@@ -2,21 +2,22 @@ r"""The stationary law of dX = b(X) dt + dL^α on a grid, without random numbers
 
 .. math:: ∂_t q = -∂_x (b q) - (-Δ)^{α/2} q
 
-Two discretisations, for two purposes.  The matrices of `fractional_laplacian` and
-`fractional_gradient` act on the sinc interpolant: exact up to rounding for a smooth function that
-has decayed at the ends of the grid, and right for residuals.  `stationary_density` is for unknown
-laws: it solves for a Markov chain on the points of the grid, whose densities are never negative,
-however large the drift.
+`stationary_density` solves for a Markov chain on the points of the grid, whose densities are never
+negative, however large the drift.  With it come the laws of the double well under its three drifts:
+the exact b, the truncated sum b̃_{h,K}, and the leading term b̂.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import solve, toeplitz
-from scipy.special import roots_jacobi
 
 from levymc.riesz import leading_coefficient, unchecked_coefficients
+
+from . import _double_well as well
 
 Vector = Float[np.ndarray, " n"]
 Matrix = Float[np.ndarray, "n n"]
@@ -24,32 +25,15 @@ Matrix = Float[np.ndarray, "n n"]
 # What is larger is cut: less than 1e-7 of the mass lies there, but a trap between two such drifts
 # would be left once in 1/LARGEST_DRIFT visits, which must not be lost to rounding.
 LARGEST_DRIFT = 1e6
-NUM_NODES = 24  # a half wave, to rounding
+LARGEST_LOG = 400.0  # of a truncated drift; what is larger is as good as infinite
+
+# The double well's U = (x⁴ - 0.02 x³ - 26.02 x² + 0.5 x + 25.5)/10 + 0.5
+SLOPE = np.polynomial.Polynomial([0.5, -52.04, -0.06, 4.0]) / 10
 
 
 def spacing(grid: Vector) -> float:
     """The distance between the points of a uniform grid."""
     return float((grid[-1] - grid[0]) / (grid.size - 1))
-
-
-def fractional_laplacian(grid: Vector, alpha: float) -> Matrix:
-    r"""The matrix of -(-Δ)^{α/2}, whose symbol is -|ω|^α for |ω| ≤ π/dx.
-
-    Args:
-        grid: uniform; the function it is applied to has to vanish at both ends.
-        alpha: in (0, 2].
-    """
-    column = -(spacing(grid) ** -alpha) * _wave_moments(alpha, grid.size, np.cos)
-    return toeplitz(column)
-
-
-def fractional_gradient(grid: Vector, alpha: float) -> Matrix:
-    r"""The matrix of D^{α-2} ∂, whose symbol is iω|ω|^{α-2}: the derivative for α = 2.
-
-    Its derivative is `fractional_laplacian`; b q = D^{α-2} ∂ q holds where q is stationary.
-    """
-    column = -(spacing(grid) ** (1 - alpha)) * _wave_moments(alpha - 1, grid.size, np.sin)
-    return toeplitz(column, -column)
 
 
 def stationary_density(drift_values: Vector, grid: Vector, alpha: float) -> Vector:
@@ -116,14 +100,62 @@ def _share_to_the_right(drift: Vector) -> Vector:
     return share
 
 
-def _wave_moments(power: float, count: int, wave: Callable[[Vector], Vector]) -> Vector:
-    r"""(1/π) ∫_0^π u^p wave(ku) du for k < count, as sums over half waves of t = ku."""
-    nodes, weights = np.polynomial.legendre.leggauss(NUM_NODES)
-    t = np.pi * (np.arange(1, count)[:, None] + (1 + nodes) / 2)
-    halves = (t**power * wave(t)) @ weights * (np.pi / 2)
-    nodes, weights = roots_jacobi(NUM_NODES, 0.0, power)  # the first has t^p at its end
-    first = wave(np.pi * (1 + nodes) / 2) @ weights * (np.pi / 2) ** (power + 1)
-    k = np.arange(1.0, count)
-    sums = np.cumsum(np.concatenate([[first], halves]))[: count - 1]
-    at_zero = float(wave(np.zeros(1))[0]) * np.pi**power / (power + 1)
-    return np.concatenate([[at_zero], sums / (np.pi * k ** (power + 1))])
+@dataclass(frozen=True)
+class Grid:
+    """Points on [-limit, limit]; beyond, the drift brings every jump back at once."""
+
+    dx: float
+    limit: float = 8.0
+
+    @property
+    def points(self) -> Vector:
+        half = round(self.limit / self.dx)
+        return np.arange(-half, half + 1) * self.dx
+
+    def difference(self, one: Vector, other: Vector) -> dict[str, float]:
+        """Bias, total variation and left-mass error of the first density against the second."""
+        x, masses = self.points, (one - other) * self.dx
+        left = np.where(x < 0, 1.0, np.where(x == 0, 0.5, 0.0))
+        return {
+            "bias": float(masses @ x),
+            "tv": float(np.abs(masses).sum() / 2),
+            "left_mass_error": float(masses @ left),
+        }
+
+
+def exact_density(grid: Grid, alpha: float) -> Vector:
+    """Of the double well's diffusion with the exact drift: the target, up to the grid's error."""
+    values = jax.jit(jax.vmap(well.exact_drift(alpha, 128)))(jnp.asarray(grid.points))
+    return stationary_density(np.asarray(values), grid.points, alpha)
+
+
+def truncated_drift(x: Vector, alpha: float, h: float, num_terms: int) -> Vector:
+    r"""The double well's b̃_{h,K} at the points x, at most e^400, for many h and K at once.
+
+    .. math:: \tilde b_{h,K}(x) = h^{2-α} \sum_{k=-K}^{K} g_{α-2,k}\, ∂\log φ(x - kh)\,
+       \frac{φ(x - kh)}{φ(x)}
+
+    `levymc.drifts.centered_difference` would be compiled for each K; a test compares the two.
+    """
+    k = np.arange(-num_terms, num_terms + 1)
+    weights = unchecked_coefficients(np.float64(alpha - 2), num_terms)[np.abs(k)]
+    places = x[:, None] - h * k
+    log_ratios = well.potential(x)[:, None] - well.potential(places)
+    largest = log_ratios.max(axis=1)
+    sums = np.sum(-weights * SLOPE(places) * np.exp(log_ratios - largest[:, None]), axis=1)
+    log_size = np.log(np.maximum(np.abs(sums), 1e-300)) + largest + (2 - alpha) * np.log(h)
+    return np.sign(sums) * np.exp(np.minimum(log_size, LARGEST_LOG))
+
+
+def truncated_density(grid: Grid, alpha: float, h: float, num_terms: int) -> Vector:
+    """Of the double well's diffusion with b̃_{h,K}."""
+    values = truncated_drift(grid.points, alpha, h, num_terms)
+    return stationary_density(values, grid.points, alpha)
+
+
+def leading_density(x: Vector, alpha: float) -> Vector:
+    """Of FLA's diffusion on the double well, dX = c_α ∂log φ(X) dt + dL^α."""
+    if alpha == 2:  # the drift is exact
+        return well.density(x)
+    slope = -np.polynomial.Polynomial.fromroots([-5, -1, 1.02, 5]).deriv()(x) / 10
+    return stationary_density(float(leading_coefficient(alpha - 2)) * slope, x, alpha)

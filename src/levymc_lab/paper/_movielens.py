@@ -17,9 +17,12 @@ from jaxtyping import Array
 
 from levymc import models
 from levymc_lab import data
+from levymc_lab.framework import Table
 
 RANK = 10
 SPLIT_SEED = 0
+BOUND = 50.0  # of truncated noise
+START_SCALE = 0.1  # of the factors that chains start from
 SMALL = data.Size(300, 200, 9000)  # of the quick profile
 REAL, MADE = "real", "made"
 
@@ -72,7 +75,7 @@ def check_there(*names: str) -> None:
         data.load("ml-1m")
 
 
-def start(part: Part, seed: int, scale: float) -> dict[str, Array]:
+def start(part: Part, seed: int, scale: float = START_SCALE) -> dict[str, Array]:
     """Factors of N(0, scale²)."""
     model = models.matrix_factorization(*part.counts, rank=RANK)
     return model.init(jax.random.key(seed), scale, jnp.float32)
@@ -86,16 +89,17 @@ def row_steps(part: Part, s2: float, c: float) -> dict[str, np.ndarray]:
 
 
 def fast(part: Part, **options: Any) -> models.FastFactorization:
-    """The stochastic-gradient sampler on the training ratings."""
+    """The stochastic-gradient sampler, by default with a tenth of the ratings, as in the paper."""
     train = part.train
+    options = {"batch_size": train.num_ratings // 10, **options}
     return models.fast_factorization(
         train.users, train.items, train.values, *part.counts, rank=RANK, **options
     )
 
 
-def batch_size(part: Part) -> int:
-    """A tenth of the ratings, as in the paper."""
-    return part.train.num_ratings // 10
+def with_noise(model: models.FastFactorization, quantiles: Any) -> models.FastFactorization:
+    """The same sampler with noise of other quantiles."""
+    return model._replace(data=model.data._replace(quantiles=quantiles))
 
 
 def predictor(part: Part, center: float) -> Callable[[Any], np.ndarray]:
@@ -112,6 +116,16 @@ def _products(position: Any, users: Array, items: Array) -> Array:
 def rmse(predictions: np.ndarray, part: Part) -> float:
     """Root mean squared error, in stars."""
     return float(np.sqrt(np.mean((predictions - part.test.values) ** 2, dtype=np.float64)))
+
+
+def over_seeds(errors: np.ndarray) -> dict[str, float]:
+    """What a table has of the last errors of several runs."""
+    return {"error": errors.mean(), "least": errors.min(), "largest": errors.max()}
+
+
+def is_real(table: Table) -> bool:
+    """Whether its first rows are of true ratings; published numbers say nothing of others."""
+    return bool(table["source"][0] == REAL)
 
 
 class Visit(NamedTuple):

@@ -1,0 +1,460 @@
+r"""Figure 6: the test log-likelihood of a belief network after SG-FLA with constant steps.
+
+.. math:: x' = x + η\, c_α\, \widehat{∇\log φ}(x; Ω) + η^{1/α}\, ξ, \qquad |Ω| = 200,
+
+for the weights and biases x of `levymc.models.sbn` with 100 hidden units, 5000 iterations, and the
+likelihood by annealed importance sampling.  Does a smaller α stand larger steps, as published; and
+if not, or if so, which part of the step is it due to: the longer gradient step c_α η, the scale of
+the noise, its jumps, or the number of Gibbs sweeps?
+
+References: [simsekli2017], Figure 6.  Departures: the paper tells neither the start nor how hidden
+units are drawn, nor the temperatures; grey pixels are binarised at random, once, by a fixed seed.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from levymc import integrators, models
+from levymc.algorithms import AugmentedState, augmented, sgfla
+from levymc.riesz import leading_coefficient
+from levymc.run import batches as batches_of
+from levymc_lab import data
+from levymc_lab.framework import Cell, CellResult, Experiment, Tables
+
+from ._sbn_stepsize_results import PARTICLES, SIDE, checks, figures, tables_of, verdict
+from ._shared import gathered
+
+# The nine of the figure; those in `MAIN` have two seeds.
+STEPS = (3.998e-5, 4.473e-5, 5.478e-5, 7.071e-5, 8.367e-5, 1e-4, 1.6e-4, 2.236e-4, 2.828e-4)
+MAIN = (3.998e-5, 7.071e-5, 1e-4, 1.6e-4, 2.828e-4)
+NUM_MARKS = 10
+COLD = 1e-12  # a temperature at which there is no noise to speak of
+MOST_TRACED = 100  # images whose likelihood is followed through a run
+DOES = {"kind": "sgfla", "alpha": 2.0}
+
+
+@dataclass(frozen=True)
+class StepSizes:
+    """Sizes.
+
+    source: "mnist", or "made" for pictures that are made.
+    num_train, num_test: images to learn from, and those whose likelihood is estimated.
+    main_steps: of these each of `main_alphas` has `num_seeds` runs of `num_iterations`; other
+        steps and `other_alphas` have one run of `short_iterations`, judged by `short_test` images.
+    best: (η, τ, b) of the schedule η (1 + n/τ)^-b, with a warm start.
+    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
+    """
+
+    source: str
+    num_train: int
+    num_test: int
+    num_hidden: int
+    num_iterations: int
+    short_iterations: int
+    short_test: int
+    num_seeds: int
+    num_temperatures: int
+    steps: tuple[float, ...] = STEPS
+    main_steps: tuple[float, ...] = MAIN
+    main_alphas: tuple[float, ...] = (2.0, 1.6)
+    other_alphas: tuple[float, ...] = (1.9, 1.8, 1.7)
+    ablation_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
+    ablated_alpha: float = 1.6
+    sweeps: int = 5
+    other_sweeps: tuple[int, ...] = (1, 20)
+    sweep_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
+    best: tuple[float, float, float] = (1e-4, 300.0, 1.0)
+    best_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
+    polya_alphas: tuple[float, ...] = (2.0,)
+    polya_iterations: int = 500
+    polya_sweeps: int = 20
+    temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
+    num_annealed: int = 200
+    small_hidden: int = 10
+    batch_size: int = 200
+    binarize_seed: int = 0
+
+
+def needs(config: StepSizes) -> None:
+    """Refuse at once where the pictures are missing."""
+    if config.source == "mnist":
+        data.load("mnist")
+
+
+def cells(config: StepSizes) -> list[Cell]:
+    """Those that the figure needs most come first."""
+    return [
+        *_main(config),
+        *_schedules(config),
+        Cell("annealing", {"kind": "annealing"}),
+        *_parts(config),
+        *_others(config),
+        *_sweeps(config),
+    ]
+
+
+def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **more: Any) -> Cell:
+    """Runs with the same step and seed share the start and the minibatches."""
+    extra = "".join(f"-{name}={value}" for name, value in more.items())
+    id = f"{kind}-alpha={alpha:g}-step={step:g}{extra}-seed={seed}"
+    given = {"kind": kind, "alpha": alpha, "step": step, "length": length, "seed": seed}
+    return Cell(id, {**given, **more}, stream=f"seed={seed}")
+
+
+def _main(config: StepSizes) -> list[Cell]:
+    return [
+        _cell("sgfla", alpha, step, config.num_iterations, seed)
+        for seed in range(config.num_seeds)
+        for step in config.main_steps
+        for alpha in config.main_alphas
+    ]
+
+
+def _schedules(config: StepSizes) -> list[Cell]:
+    return [
+        _cell("best", alpha, config.best[0], config.num_iterations) for alpha in config.best_alphas
+    ]
+
+
+def _parts(config: StepSizes) -> list[Cell]:
+    return [
+        _cell(kind, config.ablated_alpha, step, config.num_iterations)
+        for kind in ("sgld", "normal", "sgd")
+        for step in config.ablation_steps
+    ]
+
+
+def _others(config: StepSizes) -> list[Cell]:
+    return [
+        _cell("sgfla", alpha, step, config.short_iterations)
+        for alpha in (*config.main_alphas, *config.other_alphas)
+        for step in config.steps
+        if alpha in config.other_alphas or step not in config.main_steps
+    ]
+
+
+def _sweeps(config: StepSizes) -> list[Cell]:
+    """SGLD with other numbers of sweeps, from a warm start, and by Pólya–Gamma variables."""
+    length = config.num_iterations
+    counts = [
+        _cell("sgfla", 2.0, step, length, sweeps=count)
+        for count in config.other_sweeps
+        for step in config.sweep_steps
+    ]
+    warm = [_cell("warm", 2.0, step, length) for step in config.sweep_steps]
+    polya = [
+        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
+        for alpha in config.polya_alphas
+        for step in config.sweep_steps[:1]
+    ]
+    return counts + warm + polya
+
+
+def run_cell(config: StepSizes, cell: Cell, key: Any) -> CellResult:
+    return anneal(config, key) if cell["kind"] == "annealing" else train(config, cell, key)
+
+
+class Split(NamedTuple):
+    """Images of 0 and 1 to learn from, and those whose likelihood is estimated."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+def split(config: StepSizes) -> Split:
+    return _split(config.source, config.num_train, config.num_test, config.binarize_seed)
+
+
+@lru_cache(maxsize=1)
+def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
+    """The test images are chosen at random, as the official order is not."""
+    if source == "made":
+        greys, _ = data.synthetic_images(num_train + num_test, seed)
+        binary = data.binarize(greys, seed)
+        return Split(binary[:num_train], binary[num_train:])
+    pictures = data.load(source)
+    chosen = np.random.default_rng(seed).permutation(len(pictures.test_images))[:num_test]
+    train = data.binarize(pictures.train_images[:num_train], seed)
+    return Split(train, data.binarize(pictures.test_images[np.sort(chosen)], seed + 1))
+
+
+@lru_cache(maxsize=8)  # so that programs that were compiled for a model are found again
+def network(hidden: int, sweeps: int, method: str = "collapsed") -> models.BeliefNetwork:
+    return models.sbn(SIDE * SIDE, hidden, sweeps=sweeps, method=method)
+
+
+class Settings(NamedTuple):
+    """Numbers of a run that its program takes as they come.
+
+    step, time_scale, power: of the schedule η (1 + n/τ)^-b; constant for b = 0.
+    temperature: of the noise, where α = 2.
+    """
+
+    step: Any
+    time_scale: Any
+    power: Any
+    temperature: Any
+
+
+def settings(config: StepSizes, cell: Mapping[str, Any]) -> Settings:
+    """Those of a kind.
+
+    sgld: SGLD with the step c_α η.  normal: SG-FLA's drift with Gaussian noise of scale η^{1/α}.
+    sgd: its drift alone.
+    """
+    kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
+    if kind == "best":
+        first, time_scale, power = config.best
+        return Settings(first, time_scale, power, 1.0)
+    if kind not in ("sgld", "normal", "sgd"):
+        return Settings(step, 1.0, 0.0, 1.0)
+    drift = float(leading_coefficient(alpha - 2)) * step
+    temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": COLD}[kind]
+    return Settings(drift, 1.0, 0.0, temperature)
+
+
+@lru_cache(maxsize=8)
+def program(model: models.BeliefNetwork, alpha: float, batch_size: int) -> Callable[..., Any]:
+    """The compiled function of (settings, state, key, end, data) that makes steps up to `end`."""
+
+    def advance(how: Settings, state: Any, key: Any, end: Any, data: Any) -> Any:
+        gradient, temperature = model.grad_estimator(len(data["images"])), how.temperature
+        # SGLD with the step η T and the gradient g/T moves by η g, with noise √(2 η T).
+        warmed = lambda x, batch: jax.tree.map(lambda g: g / temperature, gradient(x, batch))  # noqa: E731
+        algorithm = augmented(
+            sgfla(
+                warmed if alpha == 2 else gradient,
+                lambda n: temperature * how.step * (1 + n / how.time_scale) ** -how.power,
+                alpha,
+                integrator=integrators.euler(),
+            ),
+            model.latents,
+        )
+        batches = batches_of(data, batch_size)
+
+        def step(so_far: Any) -> Any:
+            state, divergences = so_far
+            key_batch, key_step = jax.random.split(jax.random.fold_in(key, state.inner.step))
+            state, info = algorithm.step(key_step, state, batches.draw(key_batch))
+            return state, divergences + info.is_divergent
+
+        return jax.lax.while_loop(lambda s: s[0].inner.step < end, step, (state, jnp.int32(0)))
+
+    return jax.jit(advance)
+
+
+class Run(NamedTuple):
+    """Positions at the marks, the marks, steps that were not finite, and seconds of one core."""
+
+    positions: list[Any]
+    marks: np.ndarray
+    divergences: int
+    seconds: float
+
+
+def chain(config: StepSizes, cell: Mapping[str, Any], model: models.BeliefNetwork, key: Any) -> Run:
+    """A run from W ~ 0.1 N(0, 1) and biases of zero."""
+    images = split(config).train
+    key_start, key_run = jax.random.split(key)
+    alpha = 2.0 if cell["kind"] in ("sgld", "normal", "sgd") else cell["alpha"]
+    how, advance = settings(config, cell), program(model, alpha, config.batch_size)
+    is_warm = cell["kind"] in ("warm", "best")
+    points = {"images": jnp.asarray(images)}
+    points |= {"index": jnp.arange(len(images))} if is_warm else {}
+    start = sgfla(model.grad_estimator(1), 1.0, alpha).init(
+        model.init(key_start, dtype=jnp.float32)
+    )
+    state = AugmentedState(start, model.memory(len(images)) if is_warm else None)
+    jax.block_until_ready(advance(how, state, key_run, 0, points))  # compiled before the clock runs
+    count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
+    marks = np.arange(1, count + 1) * cell["length"] // count
+    positions, divergences, begin = [], 0, time.process_time()
+    for mark in marks.tolist():
+        state, count = jax.block_until_ready(advance(how, state, key_run, mark, points))
+        positions.append(state.position)
+        divergences += int(count)
+    return Run(positions, marks, divergences, time.process_time() - begin)
+
+
+def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
+    given = cell.parameters
+    method = "polya-gamma" if cell["kind"] == "polya" else "collapsed"
+    model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
+    key_chain, key_test, key_pictures = jax.random.split(key, 3)
+    run = chain(config, given, model, key_chain)
+    last = run.positions[-1]
+    is_long = cell["length"] == config.num_iterations
+    tests, count = split(config).test, config.num_temperatures
+    judged = tests if is_long else tests[: config.short_test]
+    estimate = likelihood(config, model, key_test, last, judged, count)
+    traced = [
+        likelihood(config, model, key_test, position, tests[:MOST_TRACED], count).mean
+        for position in (run.positions if is_long else [])
+    ]
+    found = {
+        "seconds": run.seconds,
+        "loglikelihood": estimate.mean,
+        "error": estimate.standard_error,
+        "divergences": run.divergences,
+        "spread": float(jnp.std(last["weights"])),
+        "largest": float(jnp.max(jnp.abs(last["weights"]))),
+        "marks": run.marks[: len(traced)],
+        "trace": np.array(traced),
+    }
+    return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
+
+
+def likelihood(
+    config: StepSizes,
+    model: models.BeliefNetwork,
+    key: Any,
+    position: Any,
+    images: Any,
+    count: int,
+    **how: Any,
+) -> models.Annealed:
+    """By annealed importance sampling with that many temperatures, from the pixels' own rates."""
+    rates = models.pixel_rates(split(config).train)
+    return models.annealed_loglikelihood(
+        model, key, position, images, base_rate=rates, num_temperatures=count, **how
+    )
+
+
+def pictures(config: StepSizes, model: Any, position: Any, key: Any) -> dict[str, np.ndarray]:
+    """What the trained network has learnt: weights, reconstructions, fantasies; as greys."""
+    key_start, key_sweeps, key_fantasy = jax.random.split(key, 3)
+    tests = jnp.asarray(split(config).test[:10])
+    prior = jax.nn.sigmoid(position["hidden_bias"])
+    start = jax.random.bernoulli(key_start, prior, (len(tests), len(prior)))
+    hidden = model.gibbs(key_sweeps, position, tests, start, sweeps=50)
+    _, imagined = model.simulate(key_fantasy, position, 20)
+    most_used = np.argsort(-np.asarray(prior))[:40]
+    weights = np.asarray(position["weights"]).T[most_used]
+    reach = np.quantile(np.abs(weights), 0.99)
+    return {
+        "weights": _greys(0.5 + weights / (2 * reach)),
+        "originals": _greys(tests),
+        "reconstructions": _greys(model.means(position, hidden)),
+        "fantasies": _greys(model.means(position, imagined)),
+    }
+
+
+def _greys(values: Any) -> np.ndarray:
+    return np.round(255 * np.clip(np.asarray(values, float), 0, 1)).astype(np.uint8)
+
+
+def anneal(config: StepSizes, key: Any) -> CellResult:
+    """On test images with the weight first and last; on simulated ones from below and above.
+
+    Then a network so small that the likelihood can be added up.
+    """
+    key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
+    model = network(config.num_hidden, config.sweeps)
+    position = _trained(config, model, key_chain)
+    images, hidden = model.simulate(key_simulate, position, config.num_annealed)
+    tests = split(config).test[: config.num_annealed]
+    known = config, model, key_test, position
+    found = [
+        {
+            "first": likelihood(*known, tests, count).mean,
+            "last": likelihood(*known, tests, count, weight_last=True).mean,
+            "below": likelihood(*known, images, count).mean,
+            "above": likelihood(*known, images, count, reverse_from=hidden).mean,
+        }
+        for count in config.temperatures
+    ]
+    return {**gathered(found), **_small(config, key_small)}
+
+
+def _trained(config: StepSizes, model: Any, key: Any) -> Any:
+    settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
+    return chain(config, settings, model, key).positions[-1]
+
+
+def _small(config: StepSizes, key: Any) -> dict[str, float]:
+    """Few units that each explain much: chains of one image end in different modes."""
+    key_chain, key_test = jax.random.split(key)
+    model = network(config.small_hidden, config.sweeps)
+    position = _trained(config, model, key_chain)
+    tests = split(config).test[: config.num_annealed]
+    estimate = likelihood(
+        config, model, key_test, position, tests, config.num_temperatures, num_particles=PARTICLES
+    )
+    return {
+        "small_exact": float(np.mean(model.exact_loglikelihood(position, tests))),
+        "small_one": float(np.mean(estimate.log_weights)),
+        "small_annealed": estimate.mean,
+    }
+
+
+def summarise(config: StepSizes, results: Mapping[str, CellResult]) -> Tables:
+    return tables_of(config, cells(config), results)
+
+
+EXPERIMENT = Experiment(
+    name="sbn-stepsize",
+    title="Belief networks on pictures of digits, with constant steps",
+    paper_item="Figure 6",
+    question="Does SG-FLA stand larger steps the smaller α is, and what is it due to?",
+    profiles={
+        "quick": StepSizes(
+            source="made",
+            num_train=200,
+            num_test=20,
+            num_hidden=8,
+            num_iterations=12,
+            short_iterations=6,
+            short_test=10,
+            num_seeds=2,
+            num_temperatures=20,
+            steps=(4.473e-5, 1e-4, 2.828e-4),
+            main_steps=(4.473e-5, 2.828e-4),
+            other_alphas=(1.8,),
+            ablation_steps=(2.828e-4,),
+            other_sweeps=(1,),
+            sweep_steps=(2.828e-4,),
+            best_alphas=(1.6,),
+            polya_alphas=(),
+            temperatures=(10, 20),
+            num_annealed=20,
+            small_hidden=4,
+            batch_size=20,
+        ),
+        "paper": StepSizes(
+            source="mnist",
+            num_train=60_000,
+            num_test=1000,
+            num_hidden=100,
+            num_iterations=5000,
+            short_iterations=1000,
+            short_test=300,
+            num_seeds=2,
+            num_temperatures=1000,
+        ),
+    },
+    captions={
+        "sbn-stepsize": "Test log-likelihood against the step size. Left: published points behind "
+        "ours, for each α. Right: the parts of the step of α = 1.6 one by one, and other numbers "
+        "of Gibbs sweeps.",
+        "sbn-annealing": "What annealed importance sampling says, against the number of "
+        "temperatures: with the weight first, with the weight last, and from above.",
+        "sbn-model": "A network trained with decreasing steps: weights of its most used units, "
+        "test images and their reconstructions, and images drawn from the model.",
+    },
+    cells=cells,
+    run_cell=run_cell,
+    summarise=summarise,
+    checks=checks,
+    verdict=verdict,
+    figures=figures,
+    dtype="float32",
+    needs=needs,
+    shows_parts=True,
+)
