@@ -75,8 +75,10 @@ class Tamed:
         self, drift: Drift, position: Any, step_size: Array, here: Evaluation | None = None
     ) -> Move:
         known = here or drift.evaluate(position)
-        return self._by_component(step_size, known) if self.componentwise else self._by_norm(
-            step_size, known
+        return (
+            self._by_component(step_size, known)
+            if self.componentwise
+            else self._by_norm(step_size, known)
         )
 
     def _by_component(self, step_size: Array, here: Evaluation) -> Move:

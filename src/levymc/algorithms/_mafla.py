@@ -114,7 +114,9 @@ class Mafla(SamplingAlgorithm[MaflaState]):
         """The drift in each coordinate's own time."""
         if self.how.preconditioner is None:
             return self.drift
-        return drifts.Scaled(self.drift, spread("preconditioner", self.how.preconditioner, position))
+        return drifts.Scaled(
+            self.drift, spread("preconditioner", self.how.preconditioner, position)
+        )
 
     def _drift_at(self, position: Any) -> drifts.Evaluation:
         return self._scaled(position).evaluate(position)
@@ -124,6 +126,4 @@ class Mafla(SamplingAlgorithm[MaflaState]):
         if self.how.preconditioner is None:
             return self.how.noise.logdensity(jump, eta)
         inverse = jax.tree.map(lambda m: 1 / m, self.how.preconditioner)
-        return self.how.noise.logdensity(
-            noises.stretched(jump, inverse, self.how.alpha), eta
-        )
+        return self.how.noise.logdensity(noises.stretched(jump, inverse, self.how.alpha), eta)

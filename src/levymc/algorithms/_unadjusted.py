@@ -91,9 +91,7 @@ def unadjusted_step(
     proposed = add(state.position, move.displacement, jump)
     is_made = is_finite(proposed)
     taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
-    info = Info(
-        step_size, jnp.ones_like(step_size), ~is_made, noises.largest_size(jump), taming
-    )
+    info = Info(step_size, jnp.ones_like(step_size), ~is_made, noises.largest_size(jump), taming)
     return State(choose(is_made, proposed, state.position), number), info
 
 

@@ -16,7 +16,6 @@ from ._coordinates import Coordinates, coordinates
 from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
 from ._leading_term import gradient, is_gaussian
 
-
 WIDE = ("float32", "float64")
 
 
@@ -162,9 +161,7 @@ def _by_coordinate(place: Coordinates, rules: Any, position: Position) -> Any:
     if rules is None or isinstance(rules, KernelQuadrature):
         return jax.tree.map(lambda table: jnp.asarray(table, dtype), rules)
     each = jax.tree.leaves(rules, is_leaf=lambda node: isinstance(node, KernelQuadrature))
-    structure = jax.tree.structure(
-        rules, is_leaf=lambda node: isinstance(node, KernelQuadrature)
-    )
+    structure = jax.tree.structure(rules, is_leaf=lambda node: isinstance(node, KernelQuadrature))
     tables = zip(*each, strict=True)
     return KernelQuadrature(
         *(

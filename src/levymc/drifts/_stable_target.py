@@ -45,7 +45,10 @@ class StableTarget(Drift):
 
     def evaluate(self, position: Position) -> Values:
         check_floating("position", position)
-        alphas, scales = spread("alpha", self.alpha, position), spread("scale", self.scale, position)
+        alphas, scales = (
+            spread("alpha", self.alpha, position),
+            spread("scale", self.scale, position),
+        )
         rates = jax.tree.map(lambda a, s: 1 / (a * s**a), alphas, scales)
         return Values(
             jax.tree.map(lambda x, r: -jnp.asarray(r, jnp.result_type(x)) * x, position, rates)

@@ -257,7 +257,9 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     examples = (keys, list(shapes.parameters), (batch, carry.state))
     hoisted = hoist(step_all, *examples)
     states, info = jax.eval_shape(step_all, *examples)
-    kept = None if recipe.keep is None else jax.eval_shape(jax.vmap(recipe.keep), position_of(states))
+    kept = (
+        None if recipe.keep is None else jax.eval_shape(jax.vmap(recipe.keep), position_of(states))
+    )
     draws = _of_one_chain(Draws(kept, info))
     varying = _varying(recipe, hoisted, shapes, states, draws)
     draw_bytes = num_chains * sum(

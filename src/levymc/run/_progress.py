@@ -21,7 +21,9 @@ def progress_bar(wanted: bool, num_steps: int, num_chains: int) -> Iterator[Repo
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     except ModuleNotFoundError:
         if sys.stderr.isatty():
-            print(f"{num_chains} chains … (pip install 'levymc[progress]' for a bar)", file=sys.stderr)
+            print(
+                f"{num_chains} chains … (pip install 'levymc[progress]' for a bar)", file=sys.stderr
+            )
         yield lambda steps, divergent: None
         return
     console = Console(stderr=True)

@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from levymc._workdir import atomic_bytes
 from levymc._trees import named_leaves
+from levymc._workdir import atomic_bytes
 from levymc.algorithms import Info
 
 from ._engine import Draws

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
 from levymc.algorithms import Algorithm, Info
 
-from ._iterate import Part, Plan, Run, march, observed_by, prepare
+from ._iterate import Part, Run, march, observed_by, prepare
 from ._minibatches import Batches, Loader, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from scipy.stats import t as student_t
 
 from levymc import algorithms, diagnostics, drifts, integrators, schedules
-from levymc.targets import double_well as target
 from levymc.run import Result, sample
+from levymc.targets import double_well as target
 from levymc_lab.framework import Check, Tables
 
 from ._shared import centres, gathered

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from levymc._workdir import read_json
 from levymc_lab.framework import Results, ResultsError, SoFar, load, names, so_far
 
-
 # Shape and colour of a badge, by the template's names; the words are the state itself.
 STATES = {
     "reproduced": ("tick", "good"),
