@@ -1,18 +1,25 @@
-"""A run on disk, which a killed process leaves whole.
+"""A run on disk, which a killed process leaves whole and other tools can open.
 
 ::
 
-    run.json           the plan, the structure of the draws, versions, checksums of what follows
-    *.bin, *.npy       the exported program, keys and data: all that the run needs, and no pickle
-    draws.zarr/        an array for each leaf, with axes (chain, draw, …); a file for each chunk
-    state-N.npz        the chains' exact states after N chunks
-    progress.json      the chunks that count, with their checksums; replaced atomically, last
+    zarr.json                  a Zarr group, whose metadata list the draws that there are
+    posterior/NAME/            an array for each leaf of the positions, with axes (chain, draw, …)
+    sample_stats/NAME/         likewise for the info; a constant has no chunks
+    levymc/run.json            the plan, the structure of the draws, versions, checksums
+    levymc/*.bin, *.npz        the exported program, and its inputs: all that the run needs
+    levymc/state-N.npz         the chains' exact states after N steps, burn-in and all
+    levymc/progress.json       how far the run is, with checksums; replaced atomically
 
-A chunk counts once progress.json says so.  What a killed process left of the next is written over.
+Draws count once progress.json says so; what a killed process left beyond them is written over.
+The last chunk is written again as it grows, each time whole: its first draws stay the same bytes.
 """
 
+import hashlib
 import json
 import os
+import shutil
+import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,228 +29,217 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import zarr
 from jax import export
 
 from levymc import native
+from levymc._checks import check_count
+from levymc._trees import leaf_names
 from levymc._workdir import (
+    ResultsError,
     atomic_bytes,
     digest,
     flush,
     flush_folder,
     lock,
     make_folder,
+    parse_json,
+    read_arrays,
     remove_partial,
+    versions,
     write_arrays,
+    write_json,
 )
 
-from ._execute import Inputs, any_divergences, execute
-from ._feed import Feed, Fixed
-from ._plan import Cut, Plan
-from ._prepare import Prepared
-from ._program import Leaves, Program
-from ._result import Result, from_leaves
-from ._step import Constant, Draws
-from ._structure import draws_from_json, draws_to_json, from_json, numbered, to_json
+from . import marks
+from ._engine import Draws, Leaves, Marks, Program
+from ._iterate import Part, Plan, Run, observed_by
+from ._minibatches import Feed, Fixed
+from ._result import STATISTICS, Constant, Result, from_json, from_leaves, placed, to_json
+from ._sample import follow, structure_of
 
-FORMAT = 2
+FORMAT = 3
+COMMIT_SECONDS = 30.0  # what a kill loses at most
+COMMIT_BYTES = 256 * 2**20
+CHUNK_BYTES = 16 * 2**20
+MOST_IN_CHUNK = 4096
+LARGEST_IN_MEMORY = 2**30  # bytes of draws; more are read when they are asked for
+NUM_TRIES = 5  # to read while another process writes
+KINDS = "biuf"  # of dtypes that Zarr knows
 
 
 class StoreError(ValueError):
     """A store that is not one, or is damaged."""
 
 
+class Leaf(NamedTuple):
+    """One array of draws: its place, and what a draw of one chain looks like."""
+
+    group: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
 class Store(NamedTuple):
-    """An open store."""
+    """An open store.
+
+    structure, observed: trees with the leaves' numbers, or constants.
+    progress: what counts, as it was when the store was opened.
+    """
 
     path: Path
     plan: Plan
-    structure: Draws  # with the leaves' numbers
-    observed: Any  # likewise
+    leaves: tuple[Leaf, ...]
+    chunk: int  # draws in a chunk
+    structure: Draws
+    observed: tuple[Any, ...]
     header: dict[str, Any]
+    progress: dict[str, Any]
 
     @property
-    def progress(self) -> dict[str, Any]:
-        return json.loads((self.path / "progress.json").read_text())
+    def folder(self) -> Path:
+        return self.path / "levymc"
 
     @property
-    def num_done(self) -> int:
-        """Chunks that count."""
-        return len(self.progress["chunks"])
+    def done(self) -> int:
+        """Steps that count."""
+        return self.progress["done"]
 
-    def array(self, leaf: int, mode: Any = "r") -> Any:
-        folder = str(self.path / "draws.zarr" / str(leaf))
-        # Every chunk has its file, and its checksum, also where it is all zeros.
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            return zarr.open_array(folder, mode=mode)
+    @property
+    def num_draws(self) -> int:
+        return len(self.plan.steps_until(self.done))
 
-    def chunk_files(self, chunk: int) -> list[Path]:
-        """The files of a chunk of draws, one for each leaf."""
-        names = []
-        for leaf, shape in enumerate(self.header["shapes"]):
-            place = "/".join(["0", str(chunk), *["0"] * (len(shape) - 2)])
-            names.append(self.path / "draws.zarr" / str(leaf) / "c" / place)
-        return names
+    def chunk_file(self, leaf: Leaf, chunk: int) -> Path:
+        place = ["0", str(chunk), *["0"] * len(leaf.shape)]
+        return self.path.joinpath(leaf.group, leaf.name, "c", *place)
+
+    def state_file(self, done: int) -> Path:
+        return self.folder / f"state-{done}.npz"
 
 
-def create(path: Path, ready: Prepared) -> Store:
+# Beginning a run.
+
+
+def create(path: Path, run: Run) -> Store:
     """Write all that the run needs into a new folder, which appears whole or not at all."""
-    if path.exists():
+    if path.exists() or path.is_symlink():
         raise StoreError(
             f"`store` must be a new folder, got {path}, which exists. "
             "Go on with levymc.resume(store), or name another."
         )
     make_folder(path.parent)
+    _remove_abandoned(path)
     building = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    building.mkdir()
-    plan, _, inputs, states, draws, observed = ready
-    exported = _exported(ready)
+    try:
+        store = _build(building, run)
+        flush([file for file in building.rglob("*") if file.is_file()], building)
+        building.rename(path)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    flush_folder(path.parent)
+    return store._replace(path=path)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what processes left that were killed while they created this store."""
+    for other in path.parent.glob(f".{path.name}.*.partial"):
+        owner = other.name.split(".")[-2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _build(path: Path, run: Run) -> Store:
+    structure, folder = structure_of(run), path / "levymc"
+    leaves = _leaves_of(structure, run.program.draws)
+    draw_bytes = run.plan.num_chains * sum(leaf.nbytes for leaf in leaves)
+    exported = _exported(run)
     for name, function in exported.items():
-        atomic_bytes(building / name, bytes(function.serialize()))
-    np.save(building / "keys.npy", np.asarray(inputs.keys))
-    data = inputs.feed.leaves if isinstance(inputs.feed, Fixed) else []
-    for place, leaf in enumerate(data):
-        np.save(building / f"data-{place}.npy", np.asarray(leaf))
-    _save_state(building / "state-0.npz", states)
-    shapes = _create_arrays(building, plan, draws)
-    sealed = sorted(f.name for f in building.iterdir() if f.suffix in (".bin", ".npy", ".npz"))
+        atomic_bytes(folder / name, bytes(function.serialize()))
+    data = run.feed.leaves if isinstance(run.feed, Fixed) else []
+    _write_leaves(folder / "inputs.npz", [run.keys, *run.parameters])
+    _write_leaves(folder / "data.npz", data)
+    _write_leaves(folder / "state-0.npz", run.carry)
     header = {
         "format": FORMAT,
-        "jax": jax.__version__,
-        "plan": plan._asdict() | {"cut": plan.cut._asdict()},
-        "structure": draws_to_json(numbered(draws)),
-        "observed": to_json(numbered(observed)),
-        "shapes": shapes,
-        "num_data": len(data),
-        "is_fed": not isinstance(inputs.feed, Fixed),
+        "versions": versions(),
+        "plan": _plan_to_json(run.plan),
+        "structure": to_json(tuple(structure)),
+        "leaves": [leaf._asdict() for leaf in leaves],
+        "chunk": max(1, min(MOST_IN_CHUNK, CHUNK_BYTES // max(draw_bytes, 1))),
+        "observed": to_json(placed(run.program.observed)),
+        "names": list(run.names),
+        "block": run.program.block,
+        "slots": run.program.slots,
+        "is_fed": not isinstance(run.feed, Fixed),
         "is_native": any(_calls_kernels(function) for function in exported.values()),
-        "digests": {name: digest([building / name]) for name in sealed},
+        "digests": {file.name: digest([file]) for file in sorted(folder.iterdir())},
     }
-    atomic_bytes(building / "run.json", json.dumps(header, indent=1).encode())
-    atomic_bytes(building / "progress.json", json.dumps({"chunks": []}).encode())
-    flush([file for file in building.rglob("*") if file.is_file()], building)
-    building.rename(path)
-    flush_folder(path.parent)
-    return open_store(path)
-
-
-def open_store(path: Path) -> Store:
-    """Open a store, having checked everything in it that counts."""
-    try:
-        header = json.loads((path / "run.json").read_text())
-        _check_format(path, header)
-        chunks = json.loads((path / "progress.json").read_text())["chunks"]
-        plan = Plan(**header["plan"] | {"cut": Cut(**header["plan"]["cut"])})
-        structure, observed = draws_from_json(header["structure"]), from_json(header["observed"])
-    except StoreError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise StoreError(f"{path} is not a store of levymc, or a damaged one: {error}") from error
-    store = Store(path, plan, structure, observed, header)
-    for name, expected in header["digests"].items():
-        if not name.startswith("state-"):
-            _check(store, [path / name], expected, name)
-    for number, chunk in enumerate(chunks):
-        _check(store, store.chunk_files(number), chunk["draws"], f"chunk {number} of the draws")
-    name = f"state-{len(chunks)}.npz"
-    expected = chunks[-1]["state"] if chunks else header["digests"][name]
-    _check(store, [path / name], expected, name)
+    header = json.loads(json.dumps(header))  # as it will be read
+    write_json(folder / "run.json", header)
+    progress = {
+        "num_steps": run.plan.num_steps,
+        "done": 0,
+        "chunks": [],
+        "state": header["digests"]["state-0.npz"],
+        "run": digest([folder / "run.json"]),
+    }
+    _write_progress(folder, progress)
+    store = _store(path, header, progress)
+    _publish(store)
     return store
 
 
-def run_store(store: Store, feed: Feed | None, *, progress: bool) -> Result:
-    """Make the chunks that are missing, and read the draws."""
-    with lock(store.path):
-        remove_partial(store.path)
-        begin = store.num_done
-        outcome = execute(
-            store.plan,
-            _load_program(store),
-            _load_inputs(store, feed),
-            _load_state(store.path / f"state-{begin}.npz"),
-            _Sink(store),
-            begin=begin,
-            progress=progress,
-            count_divergences=any_divergences(store.structure),
-        )
-    if not store.num_done:
-        raise KeyboardInterrupt("The run was stopped before its first chunk; there are no draws.")
-    return read(store, is_interrupted=outcome.is_interrupted)
+def _leaves_of(structure: Draws, shapes: Draws) -> tuple[Leaf, ...]:
+    """The arrays to write, in the order of their numbers."""
+    found = {}
+    for group, tree, shape in (
+        ("posterior", structure.positions, shapes.positions),
+        ("sample_stats", structure.info, shapes.info),
+    ):
+        for name, place, leaf in zip(
+            leaf_names(tree), jax.tree.leaves(tree), jax.tree.leaves(shape), strict=True
+        ):
+            if np.dtype(leaf.dtype).kind not in KINDS:
+                raise TypeError(
+                    f"A store keeps real numbers and truth values, got {leaf.dtype} for {name}. "
+                    "Run in float32 or float64, or without a store."
+                )
+            if isinstance(place, int):
+                known = STATISTICS.get(name, name) if group == "sample_stats" else name
+                found[place] = Leaf(group, known, leaf.shape, str(leaf.dtype))
+    return tuple(found[place] for place in sorted(found))
 
 
-def read(store: Store, *, is_interrupted: bool = False) -> Result:
-    """The draws that count."""
-    num_done = store.num_done
-    done = min(num_done * store.plan.cut.chunk, store.plan.num_draws)
-    if not done:
-        raise StoreError(f"{store.path} has no draws yet. Go on with levymc.resume.")
-    leaves = [store.array(leaf)[:, :done] for leaf in range(len(store.header["shapes"]))]
-    return from_leaves(
-        leaves,
-        store.structure,
-        (store.plan.num_chains, done),
-        is_interrupted=is_interrupted,
-        observed=_observed(store, num_done),
-    )
-
-
-def _observed(store: Store, num_done: int) -> dict[str, Any]:
-    if not store.observed:
-        return {}
-    states = _load_state(store.path / f"state-{num_done}.npz")
-    summaries = _load_program(store).finish(states)
-    return jax.tree.map(lambda place: summaries[place], store.observed)
-
-
-class _Sink:
-    """Writes chunks; each counts once progress.json has been replaced."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.arrays = [store.array(leaf, "r+") for leaf in range(len(store.header["shapes"]))]
-        self.chunks = store.progress["chunks"]
-
-    def append(self, chunk: int, draws: list[np.ndarray], states: Leaves) -> None:
-        store, begin = self.store, chunk * self.store.plan.cut.chunk
-        with _telling_where_it_stopped(store, begin):
-            for array, leaf in zip(self.arrays, draws, strict=True):
-                array[:, begin : begin + len(leaf)] = np.moveaxis(leaf, 0, 1)
-            flush(store.chunk_files(chunk), store.path)
-            state_file = store.path / f"state-{chunk + 1}.npz"
-            _save_state(state_file, states)
-            entry = {"draws": digest(store.chunk_files(chunk)), "state": digest([state_file])}
-            self.chunks.append(entry)
-            atomic_bytes(store.path / "progress.json", json.dumps({"chunks": self.chunks}).encode())
-        if chunk > 0:
-            (store.path / f"state-{chunk}.npz").unlink(missing_ok=True)
-
-
-@contextmanager
-def _telling_where_it_stopped(store: Store, num_draws: int) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"{error.strerror}: the run stopped after {num_draws} draws, which are safe in "
-            f"{store.path}. Make room, then go on with levymc.resume.",
-        ) from error
-
-
-def _exported(ready: Prepared) -> dict[str, export.Exported]:
+def _exported(run: Run) -> dict[str, export.Exported]:
     """The compiled functions, for another process."""
-    plan, program, inputs, states, _, observed = ready
-    zero = jnp.int32(0)
-    data, _ = inputs.feed.take(0, 1, plan.chunk_steps)
-    arguments = (states, inputs.keys, data, zero, zero)
+    data, _ = run.feed.take(0, 0)
+    call = run.plan.call(0, 1, run.program.slots)
     # JAX refuses calls that it does not know; ours are found again when the program is loaded.
     ours = [export.DisabledSafetyCheck.custom_call(name) for name in native.TARGETS]
-    exported = {"draw.bin": export.export(program.draw, disabled_checks=ours)(*arguments)}
-    if plan.burn_in:
-        exported["advance.bin"] = export.export(program.advance, disabled_checks=ours)(*arguments)
-    if observed:
-        exported["finish.bin"] = export.export(program.finish)(states)
-    return exported
+    advance = export.export(jax.jit(_flat(run.program.advance)), disabled_checks=ours)
+    arguments = (run.parameters, run.carry, run.keys, data, call[:3], tuple(call.marks))
+    found = {"advance.bin": advance(*arguments)}
+    if run.names:
+        found["finish.bin"] = export.export(run.program.finish)(run.carry)
+    return found
+
+
+def _flat(advance: Any) -> Any:
+    """Without our own types, which another process would have to know to read the program."""
+
+    def plain(
+        parameters: Leaves, carry: Leaves, keys: Any, data: Leaves, call: Any, where: Any
+    ) -> Any:
+        from ._engine import Call
+
+        return advance(parameters, carry, keys, data, Call(*call, Marks(*where)))
+
+    return plain
 
 
 def _calls_kernels(function: export.Exported) -> bool:
@@ -252,36 +248,286 @@ def _calls_kernels(function: export.Exported) -> bool:
     return any(name in text for name in native.TARGETS)
 
 
+# Opening one.
+
+
+def open_store(path: Path) -> Store:
+    """Open a store, having checked everything in it that counts.
+
+    A process that writes at the same time is no damage: what it replaced is read again.
+    """
+    for attempt in range(NUM_TRIES):
+        store = _opened(path)
+        try:
+            _check_state(store)
+            return store
+        except StoreError:
+            if attempt == NUM_TRIES - 1 or _opened(path).progress == store.progress:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _opened(path: Path) -> Store:
+    folder = path / "levymc"
+    try:
+        header = parse_json((folder / "run.json").read_bytes())
+        _check_format(path, header)
+        progress = parse_json((folder / "progress.json").read_bytes())
+        checksum = progress.pop("checksum")
+        store = _store(path, header, progress)
+    except StoreError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{path} is not a store of levymc, or a damaged one: {error}. "
+            "Give the folder that levymc.sample(..., store=...) made."
+        ) from error
+    if checksum != _checksum(progress):
+        raise _damaged(path, "progress.json is not as it was written")
+    _check_file(path, folder / "run.json", progress["run"])
+    for name, expected in header["digests"].items():
+        if not name.startswith("state-"):
+            _check_file(path, folder / name, expected)
+    return store
+
+
+def _store(path: Path, header: dict[str, Any], progress: dict[str, Any]) -> Store:
+    plan = header["plan"]
+    return Store(
+        path,
+        Plan(
+            plan["num_chains"],
+            progress["num_steps"],
+            plan["burn_in"],
+            marks.from_json(plan["kept"]),
+            None if plan["seen"] is None else marks.from_json(plan["seen"]),
+        ),
+        tuple(
+            Leaf(leaf["group"], leaf["name"], tuple(leaf["shape"]), leaf["dtype"])
+            for leaf in header["leaves"]
+        ),
+        header["chunk"],
+        Draws(*from_json(header["structure"])),
+        from_json(header["observed"]),
+        header,
+        progress,
+    )
+
+
+def _plan_to_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "num_chains": plan.num_chains,
+        "burn_in": plan.burn_in,
+        "kept": marks.to_json(plan.kept),
+        "seen": None if plan.seen is None else marks.to_json(plan.seen),
+    }
+
+
+def extended(store: Store, num_steps: Any) -> Store:
+    """The store with another number of steps to make."""
+    steps = check_count("num_steps", num_steps, "It is the number of steps of each chain.")
+    made = max(store.done - store.plan.burn_in, 0)
+    if steps < made:
+        raise ValueError(
+            f"`num_steps` must be at least the {made} steps that were made, got {steps}."
+        )
+    if steps != store.plan.num_steps and not isinstance(store.plan.kept, marks.Every):
+        raise ValueError(
+            f"`num_steps` must be {store.plan.num_steps}, got {steps}: the steps that are kept "
+            "were listed for that number. Only a run with thin=k can be extended."
+        )
+    return store._replace(
+        plan=store.plan._replace(num_steps=steps),
+        progress={**store.progress, "num_steps": steps},
+    )
+
+
 def _check_format(path: Path, header: dict[str, Any]) -> None:
     if header["format"] != FORMAT:
         raise StoreError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
 
 
-def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]]:
-    shapes = []
-    kept = [leaf for leaf in jax.tree.leaves(structure) if not isinstance(leaf, Constant)]
-    for number, leaf in enumerate(kept):
-        shape = (plan.num_chains, plan.num_draws, *leaf.shape)
-        zarr.create_array(
-            str(folder / "draws.zarr" / str(number)),
-            shape=shape,
-            chunks=(plan.num_chains, plan.cut.chunk, *leaf.shape),
-            dtype=np.dtype(leaf.dtype),
-            compressors=None,  # draws are noise: compressing them costs time and saves little
+def _check_state(store: Store) -> None:
+    _check_file(store.path, store.state_file(store.done), store.progress["state"])
+
+
+def _check_file(path: Path, file: Path, expected: str) -> None:
+    if not file.exists():
+        raise _damaged(path, f"{file.name} is missing")
+    if digest([file]) != expected:
+        raise _damaged(path, f"{file.name} is not as it was written")
+
+
+def _damaged(path: Path, what: str) -> StoreError:
+    return StoreError(
+        f"{path} is damaged: {what}. Restore it from a copy, or run again into a new folder."
+    )
+
+
+def _checksum(progress: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(progress, sort_keys=True).encode()).hexdigest()
+
+
+def _write_progress(folder: Path, progress: dict[str, Any]) -> None:
+    write_json(folder / "progress.json", {**progress, "checksum": _checksum(progress)})
+
+
+# Going on with it.
+
+
+def go_on(store: Store, feed: Feed | None, *, progress: bool) -> Result:
+    """Make the steps that are missing, and read the draws."""
+    with lock(store.path):
+        remove_partial(store.folder)
+        store = store._replace(progress=_newest(store))
+        run = _loaded_run(store, feed)
+        sink = _Sink(store, run.carry)
+        try:
+            _, is_interrupted = follow(
+                run, run.carry, store.done, sink, structure=store.structure, progress=progress
+            )
+        finally:
+            sink.commit()
+    return read(sink.store, is_interrupted=is_interrupted)
+
+
+def _newest(store: Store) -> dict[str, Any]:
+    """What counts now that no other process can write; the wanted steps are those of `store`."""
+    found = _opened(store.path).progress
+    return {**found, "num_steps": store.progress["num_steps"]}
+
+
+class _Sink:
+    """Gathers draws, and commits them every half minute."""
+
+    def __init__(self, store: Store, carry: Leaves) -> None:
+        self.store, self.done, self.carry = store, store.done, carry
+        self.chunks: list[str] = list(store.progress["chunks"])
+        begun = store.num_draws - store.num_draws % store.chunk
+        # The draws of the chunk that is not full yet, and those that came after them.
+        self.begin = begun
+        self.pending = [[part] for part in _rows(store, begun, store.num_draws)]
+        self.since = time.monotonic()
+
+    def append(self, part: Part) -> None:
+        for rows, leaf in zip(self.pending, part.draws, strict=True):
+            rows.append(np.moveaxis(leaf, 0, 1))
+        self.done, self.carry = part.done, part.carry
+        held = sum(row.nbytes for rows in self.pending for row in rows)
+        if time.monotonic() - self.since > COMMIT_SECONDS or held > COMMIT_BYTES:
+            self.commit()
+
+    def commit(self) -> None:
+        """Make all that came safe on disk, and let it count."""
+        store = self.store
+        if self.done == store.done and store.progress == _stored_progress(store):
+            return
+        with _telling_where_it_stopped(store):
+            rows = [np.concatenate(part, axis=1) for part in self.pending]
+            self.chunks[self.begin // store.chunk :] = self._write_chunks(rows)
+            _write_leaves(store.state_file(self.done), self.carry)
+            progress = {
+                **store.progress,
+                "done": self.done,
+                "chunks": self.chunks,
+                "state": digest([store.state_file(self.done)]),
+            }
+            _write_progress(store.folder, progress)
+            self.store = store._replace(progress=progress)
+            _publish(self.store)
+        if self.done != store.done:
+            store.state_file(store.done).unlink(missing_ok=True)
+        full = len(rows[0][0]) // store.chunk * store.chunk if rows else 0
+        self.begin += full
+        self.pending = [[part[:, full:]] for part in rows]
+        self.since = time.monotonic()
+
+    def _write_chunks(self, rows: list[np.ndarray]) -> list[str]:
+        """Write the draws from `begin` on; the checksum of each chunk."""
+        store, count = self.store, rows[0].shape[1] if rows else 0
+        found = []
+        for first in range(0, count, store.chunk):
+            parts = [part[:, first : first + store.chunk] for part in rows]
+            number = (self.begin + first) // store.chunk
+            for leaf, part in zip(store.leaves, parts, strict=True):
+                whole = np.zeros((len(part), store.chunk, *leaf.shape), leaf.dtype)
+                whole[:, : part.shape[1]] = part
+                atomic_bytes(store.chunk_file(leaf, number), whole.tobytes())
+            found.append(_digest_of(parts))
+        return found
+
+
+def _stored_progress(store: Store) -> dict[str, Any]:
+    found = parse_json((store.folder / "progress.json").read_bytes())
+    found.pop("checksum")
+    return found
+
+
+@contextmanager
+def _telling_where_it_stopped(store: Store) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{error.strerror}: the run stopped after {store.num_draws} draws, which are safe in "
+            f"{store.path}. Make room, then go on with levymc.resume.",
+        ) from error
+
+
+def _loaded_run(store: Store, feed: Feed | None) -> Run:
+    if store.header["is_fed"] and feed is None:
+        raise ValueError(
+            f"`minibatches` must be given, as {store.path} was begun with a function of the "
+            "step's number. Give the same function to levymc.resume."
         )
-        shapes.append(list(shape))
-    return shapes
+    if store.done < store.plan.total:
+        _compare_versions(store)
+    keys, *parameters = _read_leaves(store, "inputs.npz")
+    data = _read_leaves(store, "data.npz")
+    used = feed if store.header["is_fed"] and feed is not None else Fixed(data)
+    carry = _read_leaves(store, store.state_file(store.done).name)
+    names = tuple(store.header["names"])
+    return Run(store.plan, _loaded_program(store), parameters, keys, used, carry, names)
 
 
-def _load_program(store: Store) -> Program:
+def _compare_versions(store: Store) -> None:
+    """Tell of a program that was made by another version, which may round otherwise."""
+    found, here = store.header["versions"], versions()
+    others = [f"{name} {found.get(name)}" for name in here if found.get(name) != here[name]]
+    if others:
+        warnings.warn(
+            f"{store.path} was begun with {', '.join(others)}: what is left of the run may differ "
+            "in rounding from what an undisturbed run would have given.",
+            stacklevel=5,
+        )
+
+
+def _loaded_program(store: Store) -> Program:
     """The stored functions; one that the run does not need is not there."""
-    if store.header.get("is_native", False):
+    if store.header["is_native"]:
         native.load()
-    loaded = [
-        _compiled((store.path / name).read_bytes()) if (store.path / name).exists() else None
-        for name in ("advance.bin", "draw.bin", "finish.bin")
-    ]
-    return Program(*loaded)
+    advance, finish = (
+        _compiled((store.folder / name).read_bytes()) if (store.folder / name).exists() else None
+        for name in ("advance.bin", "finish.bin")
+    )
+
+    def call(parameters: Leaves, carry: Leaves, keys: Any, data: Leaves, call: Any) -> Any:
+        assert advance is not None
+        return advance(parameters, carry, keys, data, tuple(call[:3]), tuple(call.marks))
+
+    return Program(
+        advance=call,
+        begin=lambda carry: carry,
+        states=lambda carry: carry,
+        finish=finish,
+        fixed=None,
+        draws=store.structure,
+        varying=(),
+        observed=store.observed,
+        block=store.header["block"],
+        slots=store.header["slots"],
+    )
 
 
 @lru_cache(maxsize=32)  # so that a second run of the same program compiles nothing
@@ -289,33 +535,190 @@ def _compiled(serialized: bytes) -> Any:
     return jax.jit(export.deserialize(bytearray(serialized)).call)
 
 
-def _load_inputs(store: Store, feed: Feed | None) -> Inputs:
-    if store.header["is_fed"] and feed is None:
-        raise ValueError(
-            f"`minibatches` must be given, as {store.path} was begun with a function of the "
-            "step's number. Give the same function to levymc.resume."
-        )
-    names = [f"data-{place}.npy" for place in range(store.header["num_data"])]
-    keys, *data = (
-        jnp.asarray(np.load(store.path / name, allow_pickle=False)) for name in ["keys.npy", *names]
+def _write_leaves(path: Path, leaves: Leaves) -> None:
+    write_arrays(path, {str(place): np.asarray(leaf) for place, leaf in enumerate(leaves)})
+
+
+def _read_leaves(store: Store, name: str) -> Leaves:
+    """Onto the device, as what the program returns is: it would be compiled anew for the others."""
+    try:
+        arrays = read_arrays(store.folder / name, "")
+    except ResultsError as error:
+        raise _damaged(store.path, f"{name} cannot be read ({error})") from error
+    found = [jnp.asarray(arrays[str(place)]) for place in range(len(arrays))]
+    return jax.device_put(found, jax.devices()[0])
+
+
+# Reading its draws.
+
+
+def read(store: Store, *, is_interrupted: bool | None = None) -> Result:
+    """The draws that count."""
+    count = store.num_draws
+    if not count:
+        raise StoreError(f"{store.path} has no draws yet. Go on with levymc.resume.")
+    stopped = store.done < store.plan.total if is_interrupted is None else is_interrupted
+    return from_leaves(
+        _draws(store, count),
+        store.structure,
+        (store.plan.num_chains, count),
+        is_interrupted=stopped,
+        observed=_observed(store),
+        steps=store.plan.steps_until(store.done),
     )
-    return Inputs(keys, Fixed(data) if feed is None or not store.header["is_fed"] else feed)
 
 
-def _save_state(path: Path, states: Leaves) -> None:
-    write_arrays(path, {f"arr_{place}": np.asarray(leaf) for place, leaf in enumerate(states)})
+def _draws(store: Store, count: int) -> list[Any]:
+    """Every chunk is checked; large draws stay on disk."""
+    size = store.plan.num_chains * count * sum(leaf.nbytes for leaf in store.leaves)
+    is_large = size > LARGEST_IN_MEMORY
+    parts: list[list[np.ndarray]] = [[] for _ in store.leaves]
+    for number, expected in enumerate(store.progress["chunks"]):
+        begin = number * store.chunk
+        rows = _rows(store, begin, min(begin + store.chunk, count))
+        if _digest_of(rows) != expected:
+            raise _damaged(store.path, f"chunk {number} of the draws is not as it was written")
+        for kept, row in zip(parts, rows, strict=True):
+            if not is_large:
+                kept.append(row)
+    if is_large:
+        return [_on_disk(store, leaf) for leaf in store.leaves]
+    return [np.concatenate(part, axis=1) for part in parts]
 
 
-def _load_state(path: Path) -> Leaves:
-    with np.load(path, allow_pickle=False) as archive:
-        return [jnp.asarray(archive[f"arr_{place}"]) for place in range(len(archive.files))]
+def _rows(store: Store, begin: int, end: int) -> list[np.ndarray]:
+    """Draws of one chunk, from its beginning."""
+    found = []
+    for leaf in store.leaves:
+        shape = (store.plan.num_chains, store.chunk, *leaf.shape)
+        if begin == end:
+            found.append(np.zeros((shape[0], 0, *leaf.shape), leaf.dtype))
+            continue
+        try:
+            content = store.chunk_file(leaf, begin // store.chunk).read_bytes()
+            whole = np.frombuffer(content, leaf.dtype).reshape(shape)
+        except (OSError, ValueError) as error:
+            what = f"chunk {begin // store.chunk} of the draws of {leaf.name} cannot be read"
+            raise _damaged(store.path, f"{what} ({error})") from error
+        found.append(whole[:, : end - begin])
+    return found
 
 
-def _check(store: Store, files: list[Path], expected: str, what: str) -> None:
-    missing = [file.name for file in files if not file.exists()]
-    if missing or digest(files) != expected:
-        state = "missing" if missing else "not as it was written"
-        raise StoreError(
-            f"{store.path} is damaged: {what} is {state}. "
-            "Restore it from a copy, or run again into a new folder."
+def _digest_of(rows: list[np.ndarray]) -> str:
+    total = hashlib.sha256()
+    for part in rows:
+        total.update(np.ascontiguousarray(part).data)
+    return total.hexdigest()
+
+
+def _on_disk(store: Store, leaf: Leaf) -> Any:
+    try:
+        import zarr
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{store.path} is too large for memory, and to read it in parts needs Zarr: "
+            "pip install 'levymc[store]'."
+        ) from error
+    return zarr.open_array(str(store.path / leaf.group / leaf.name), mode="r")
+
+
+def _observed(store: Store) -> dict[str, Any]:
+    names = tuple(store.header["names"])
+    if not names:
+        return {}
+    run = _loaded_run(store, Fixed([]))
+    return observed_by(run, run.carry)
+
+
+# Its metadata, for other tools.
+
+
+def _publish(store: Store) -> None:
+    """Let the draws that count be seen: in every array's metadata, and last in the group's."""
+    count, num_chains = store.num_draws, store.plan.num_chains
+    nodes: dict[str, Any] = {}
+    for group in ("posterior", "sample_stats"):
+        nodes[group] = _group({}, {})
+        nodes[f"{group}/chain"] = _coordinate(store, group, "chain", np.arange(num_chains))
+        steps = store.plan.steps_until(store.done)
+        nodes[f"{group}/draw"] = _coordinate(store, group, "draw", steps)
+    for leaf in store.leaves:
+        dims = [f"{leaf.name}_dim_{axis}" for axis in range(len(leaf.shape))]
+        nodes[f"{leaf.group}/{leaf.name}"] = _array(
+            (num_chains, count, *leaf.shape),
+            (num_chains, store.chunk, *leaf.shape),
+            np.dtype(leaf.dtype),
+            ["chain", "draw", *dims],
         )
+    info = store.structure.info
+    for name, place in zip(leaf_names(info), jax.tree.leaves(info), strict=True):
+        if isinstance(place, Constant) and place.value.ndim == 0:
+            nodes[f"sample_stats/{STATISTICS.get(name, name)}"] = _array(
+                (num_chains, count),
+                (num_chains, store.chunk),
+                place.value.dtype,
+                ["chain", "draw"],
+                place.value.item(),
+            )
+    nodes = dict(sorted(nodes.items()))  # Zarr wants those of a group together
+    root = _group(nodes, {"inference_library": "levymc", "sampling_steps": store.done})
+    for group in ("posterior", "sample_stats"):
+        inside = {
+            name.removeprefix(f"{group}/"): node
+            for name, node in nodes.items()
+            if name.startswith(f"{group}/")
+        }
+        nodes = {**nodes, group: _group(inside, {})}
+    for name, node in (*nodes.items(), ("", root)):
+        atomic_bytes(store.path / name / "zarr.json", json.dumps(node).encode())
+
+
+def _group(inside: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
+    """Zarr's metadata of a group, those of all that is in it included."""
+    return {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": attributes,
+        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": inside},
+    }
+
+
+def _coordinate(store: Store, group: str, name: str, values: np.ndarray) -> dict[str, Any]:
+    """Write the numbers of the chains, or of the steps that draws were kept at."""
+    size = max(1, len(values))
+    content = np.zeros(size, np.int64)
+    content[: len(values)] = values
+    atomic_bytes(store.path / group / name / "c" / "0", content.tobytes())
+    return _array((len(values),), (size,), np.dtype(np.int64), [name])
+
+
+def _array(
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    dtype: np.dtype,
+    dims: list[str],
+    fill: Any = None,
+) -> dict[str, Any]:
+    """Zarr's metadata of an array in plain bytes: draws are noise, and do not compress."""
+    zero: Any = False if dtype.kind == "b" else 0.0 if dtype.kind == "f" else 0
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(shape),
+        "data_type": dtype.name,
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": [max(1, size) for size in chunk]},
+        },
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": zero if fill is None else _json_number(fill),
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "attributes": {},
+        "dimension_names": dims,
+    }
+
+
+def _json_number(value: Any) -> Any:
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
