@@ -13,7 +13,7 @@ MAX_LINES = 800
 LAYERS = (
     "_checks",
     "_files",
-    "native",
+    "_native",
     "stable",
     "riesz",
     "drifts",
@@ -39,7 +39,7 @@ LIBRARY = LAYERS[: LAYERS.index("__main__")]
 PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
-SHARED = {"_checks", "_files"}  # private to the project, not to the package that holds them
+SHARED = {"_checks", "_files", "_native"}  # private to the project, not to a package
 
 
 def module_name(path: Path) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 import zarr
 from jax import export
 
-from levymc import native
+from levymc import _native
 from levymc._files import atomic_bytes, digest, flush, lock
 
 from ._execute import Inputs, any_divergences, execute
@@ -225,7 +225,7 @@ def _exported(ready: Prepared) -> dict[str, export.Exported]:
     data, _ = inputs.feed.take(0, 1, plan.chunk_steps)
     arguments = (states, inputs.keys, data, zero, zero)
     # JAX refuses calls that it does not know; ours are found again when the program is loaded.
-    ours = [export.DisabledSafetyCheck.custom_call(name) for name in native.TARGETS]
+    ours = [export.DisabledSafetyCheck.custom_call(name) for name in _native.TARGETS]
     exported = {"draw.bin": export.export(program.draw, disabled_checks=ours)(*arguments)}
     if plan.burn_in:
         exported["advance.bin"] = export.export(program.advance, disabled_checks=ours)(*arguments)
@@ -237,7 +237,7 @@ def _exported(ready: Prepared) -> dict[str, export.Exported]:
 def _calls_kernels(function: export.Exported) -> bool:
     """Whether a program needs levymc's native kernels, which are not in it."""
     text = function.mlir_module()
-    return any(name in text for name in native.TARGETS)
+    return any(name in text for name in _native.TARGETS)
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
@@ -264,7 +264,7 @@ def _create_arrays(folder: Path, plan: Plan, structure: Draws) -> list[list[int]
 def _load_program(store: Store) -> Program:
     """The stored functions; one that the run does not need is not there."""
     if store.header.get("is_native", False):
-        native.load()
+        _native.load()
     loaded = [
         _compiled((store.path / name).read_bytes()) if (store.path / name).exists() else None
         for name in ("advance.bin", "draw.bin", "finish.bin")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from levymc import native
+from levymc import models
 from levymc_lab import data
 from levymc_lab.framework import versions
 
@@ -66,7 +66,7 @@ def prepare(
         **settings._asdict(),
         "ratings": table.digest,
         "pairs": digest_of(asked),
-        "backend": native.backend(),
+        "backend": models.backend(),
     }
     if not force:
         check_folder(folder, identity, versions())
