@@ -18,7 +18,7 @@ import re
 import shutil
 import subprocess
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ TARGETS = (
 
 FOLDER = Path(__file__).parent / "models"
 SOURCES = tuple(sorted(FOLDER.glob("*/*.cpp")))
-HEADERS = tuple(sorted(FOLDER.glob("*.h")))
+HEADERS = tuple(sorted(FOLDER.rglob("*.h")))
 IS_CHECKOUT = (Path(__file__).parents[2] / "setup.py").is_file()
 FLAGS = ("-O3", "-std=c++17", "-fPIC", "-shared", "-pthread", "-Wno-psabi")
 COMPILERS = ("g++", "clang++", "c++")
@@ -120,7 +120,7 @@ def call(
     target: str,
     results: Sequence[jax.ShapeDtypeStruct],
     arrays: Sequence[Array],
-    attributes: dict[str, bool | int | float],
+    attributes: Mapping[str, bool | int | float],
     **options: Any,
 ) -> Sequence[Array]:
     """Call a kernel from inside a JAX program.

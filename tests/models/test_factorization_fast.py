@@ -319,6 +319,18 @@ def test_chains_do_not_depend_on_each_other():
         assert np.array_equal(alone.positions[name][0], both.positions[name][0])
 
 
+def test_algorithms_that_differ_in_their_step_alone_have_one_structure():
+    """So that the step is an input of one compiled program."""
+    one, other = (jax.tree.structure(make("jax", step_size=eta).algorithm) for eta in (0.1, 0.2))
+    assert one == other
+    assert one != jax.tree.structure(make("jax", alpha=1.5).algorithm)
+
+
+def test_a_start_may_come_with_a_key():
+    algorithm = make("jax").algorithm
+    assert_equal(algorithm.init(make_start(), jax.random.key(0)), algorithm.init(make_start()))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

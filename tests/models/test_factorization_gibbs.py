@@ -144,6 +144,18 @@ def test_sample_runs_it(ratings):
     np.testing.assert_array_equal(result.weights, np.ones((1, 5)))
 
 
+def test_algorithms_built_alike_are_equal(ratings):
+    one, other, another = (
+        levymc.models.gibbs_factorization(
+            *ratings, NUM_USERS, NUM_ITEMS, rank=rank, backend="jax"
+        ).algorithm
+        for rank in (2, 2, 3)
+    )
+    assert one == other
+    assert one != another
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+
 @pytest.mark.parametrize(
     ("argument", "value", "words"),
     [("rank", 62, "at most 61"), ("spread", 1.5, "spread"), ("noise_precision", -1.0, "positive")],

@@ -93,7 +93,7 @@ class FastAlgorithm:
         step_size = schedules.at(self.schedule, number, jnp.float32)
         words = jax.random.bits(key, (2,), jnp.uint32)
         advance = step_by_kernel if self.backend == "native" else step_in_jax
-        position, report = advance(self.setting, self.tables, state, words, step_size, data)
+        position, report = advance(self, state, words, step_size, data)
         jump, taming, is_divergent, largest = report
         info = Info(step_size, jnp.ones_like(step_size), is_divergent > 0, jump, taming)
         return FastState(position, number, largest), info
@@ -267,8 +267,7 @@ def _to_arrays(
 
 
 def step_by_kernel(
-    setting: Setting,
-    tables: Tables,
+    algorithm: FastAlgorithm,
     state: FastState,
     key_words: UInt32[Array, "2"],
     step_size: Array,
@@ -289,7 +288,7 @@ def step_by_kernel(
         "levymc_factorization_step",
         [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes],
         [users, items, key_words, step_size, state.largest, *ratings],
-        {**setting._asdict(), **tables.attributes},
+        {**algorithm.setting._asdict(), **algorithm.tables.attributes},
         vmap_method="expand_dims",
         input_output_aliases={0: 0, 1: 1},
     )
@@ -306,14 +305,14 @@ def batch_counts(
 
 
 def step_in_jax(
-    setting: Setting,
-    tables: Tables,
+    algorithm: FastAlgorithm,
     state: FastState,
     key_words: UInt32[Array, "2"],
     step_size: Array,
     data: Ratings,
 ) -> tuple[dict[str, Array], Float32[Array, "4"]]:
     """As `step_by_kernel`: the same law, other random numbers."""
+    setting = algorithm.setting
     users, items = state.position["users"], state.position["items"]
     key = jax.random.wrap_key_data(key_words, impl="threefry2x32")
     key_batch, key_users, key_items = jax.random.split(key, 3)
@@ -324,7 +323,7 @@ def step_in_jax(
     errors = scale * (data.levels[data.codes[chosen]] - jnp.sum(of_user * of_item, axis=1))
     user_side = _Side("users", users, rater, of_item, data.user_steps, data.user_noises)
     item_side = _Side("items", items, item, of_user, data.item_steps, data.item_noises)
-    move = partial(_move, setting, tables, errors, scale, step_size, data.quantiles)
+    move = partial(_move, algorithm, errors, scale, step_size, data.quantiles)
     moved_users, told_users = move(key_users, user_side)
     moved_items, told_items = move(key_items, item_side)
     jump, taming, size = jnp.maximum(told_users, told_items)
@@ -352,8 +351,7 @@ class _Side(NamedTuple):
 
 
 def _move(
-    setting: Setting,
-    tables: Tables,
+    algorithm: FastAlgorithm,
     errors: Array,
     scale: np.float32,
     step_size: Array,
@@ -362,6 +360,7 @@ def _move(
     side: _Side,
 ) -> tuple[Array, Array]:
     """The moved table, and (largest jump, taming, largest entry)."""
+    setting, tables = algorithm.setting, algorithm.tables
     _, table, row, partners, steps, noises = side
     moving = tables.is_moving(side.name, table.shape[1])
     gradient = -table + jnp.zeros_like(table).at[row].add(errors[:, None] * partners)

@@ -70,7 +70,7 @@ class GibbsAlgorithm:
     def step(self, key: Array, state: GibbsState, data: BothSides) -> tuple[GibbsState, Info]:
         words = jax.random.bits(key, (2,), jnp.uint32)
         sweep = sweep_by_kernel if self.backend == "native" else sweep_in_jax
-        position = sweep(self.setting, self.tables, state.position, words, data)
+        position = sweep(self, state.position, words, data)
         one = jnp.ones((), jnp.float32)
         info = Info(one, one, jnp.zeros((), bool), 0 * one, 0 * one)
         return GibbsState(position, state.step + 1), info
@@ -162,8 +162,7 @@ def gibbs_factorization(
 
 
 def sweep_by_kernel(
-    setting: Setting,
-    tables: Tables,
+    algorithm: GibbsAlgorithm,
     position: dict[str, Array],
     key_words: UInt32[Array, "2"],
     data: BothSides,
@@ -174,7 +173,7 @@ def sweep_by_kernel(
         "levymc_gibbs_sweep",
         [jax.ShapeDtypeStruct(table.shape, jnp.float32) for table in (users, items)],
         [users, items, key_words, *data],
-        {**setting._asdict(), **tables.attributes},
+        {**algorithm.setting._asdict(), **algorithm.tables.attributes},
         vmap_method="sequential",
         input_output_aliases={0: 0, 1: 1},
     )
@@ -182,8 +181,7 @@ def sweep_by_kernel(
 
 
 def sweep_in_jax(
-    setting: Setting,
-    tables: Tables,
+    algorithm: GibbsAlgorithm,
     position: dict[str, Array],
     key_words: UInt32[Array, "2"],
     data: BothSides,
@@ -192,6 +190,7 @@ def sweep_in_jax(
     key = jax.random.wrap_key_data(key_words, impl="threefry2x32")
     key_users, key_items = jax.random.split(key)
     levels, user_offsets, rated, user_codes, item_offsets, raters, item_codes = data
+    setting, tables = algorithm.setting, algorithm.tables
     is_moving = partial(tables.is_moving, width=tables.columns)
     users = _draw_rows(
         setting, key_users, position["users"], position["items"], user_offsets, rated,

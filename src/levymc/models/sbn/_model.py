@@ -80,7 +80,7 @@ class BeliefNetwork:
         draws.
         """
         size = check_count("data_size", data_size, "It is the number of images N.")
-        return _gradient(self.prior_scale, size)
+        return _gradient(self, size)
 
     def gibbs(
         self, key: Array, position: Position, images: ArrayLike, hidden: ArrayLike,
@@ -125,14 +125,14 @@ class BeliefNetwork:
 
     def means(self, position: Position, hidden: ArrayLike) -> Array:
         """The probability of each pixel."""
-        return means(position, hidden)
+        return jax.nn.sigmoid(activations(position, hidden))
 
     def simulate(self, key: Any, position: Position, count: Any) -> tuple[Array, Array]:
         """Images and hidden units."""
         number = check_count("count", count, "It is the number of images.")
         key_hidden, key_images = jax.random.split(check_key(key))
         hidden = prior_draw(key_hidden, position, number)
-        images = jax.random.bernoulli(key_images, means(position, hidden))
+        images = jax.random.bernoulli(key_images, self.means(position, hidden))
         return images.astype(jnp.uint8), hidden
 
     def exact_loglikelihood(self, position: Position, images: ArrayLike) -> Array:
@@ -240,7 +240,7 @@ _model = lru_cache(maxsize=64)(BeliefNetwork)
 
 
 @lru_cache(maxsize=64)
-def _gradient(prior_scale: float, data_size: int) -> Estimate:
+def _gradient(model: BeliefNetwork, data_size: int) -> Estimate:
     r"""(N/|Ω|) Σ (v - σ(a)) hᵀ - W/s², and likewise for the biases."""
 
     def estimate(position: Position, minibatch: Minibatch) -> Position:
@@ -249,16 +249,15 @@ def _gradient(prior_scale: float, data_size: int) -> Estimate:
         hidden = jnp.asarray(minibatch["hidden"], weights.dtype)
         scale = jnp.asarray(data_size / len(images), weights.dtype)
         # Written out, not by jax.grad, which would keep the activations and go through them again.
-        residuals = images - means(position, hidden)
+        residuals = images - model.means(position, hidden)
         surprise = jnp.sum(hidden - jax.nn.sigmoid(position["hidden_bias"]), axis=0)
         likelihood = {
             "weights": residuals.T @ hidden,
             "hidden_bias": surprise,
             "visible_bias": jnp.sum(residuals, axis=0),
         }
-        return {
-            name: scale * likelihood[name] - position[name] / prior_scale**2 for name in position
-        }
+        variance = model.prior_scale**2
+        return {name: scale * likelihood[name] - position[name] / variance for name in position}
 
     return estimate
 
@@ -267,10 +266,6 @@ def activations(position: Position, hidden: ArrayLike) -> Array:
     """W h + c."""
     weights = position["weights"]
     return jnp.asarray(hidden, weights.dtype) @ weights.T + position["visible_bias"]
-
-
-def means(position: Position, hidden: ArrayLike) -> Array:
-    return jax.nn.sigmoid(activations(position, hidden))
 
 
 def bernoulli_logpmf(logits: Array, values: ArrayLike) -> Array:
