@@ -5,7 +5,6 @@ They must stand before JAX and levymc are first imported. Each pytest-xdist work
 
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 if "jax" in sys.modules:
@@ -24,6 +23,3 @@ from jaxtyping import install_import_hook
 
 # Shapes and dtypes in the annotations of levymc are checked at every call.
 install_import_hook(["levymc", "levymc_lab"], "beartype.beartype")
-
-# Doctests import every module, and this one needs what is optional.
-collect_ignore = [] if find_spec("numba") else ["src/levymc/models/_factorization_numba.py"]

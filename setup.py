@@ -1,17 +1,29 @@
-"""Compile the native kernels when the package is installed, where that is possible.
+"""Compile the native kernels when the package is built, where that is possible.
 
-Everything else is in pyproject.toml.  An install never fails for want of a compiler, or of JAX, in
-whose folder the headers are: the kernels are then compiled at their first use, or done without.
+Everything else is in pyproject.toml.  With a C++ compiler, wheels are for this platform and hold
+the compiled library; without one they are pure, and the models run by JAX alone.
 """
 
 import os
+import platform
 import sys
 from pathlib import Path
+from types import ModuleType
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 SOURCES = Path(__file__).parent / "src"
+
+
+class WithKernels(Distribution):
+    """A package that is pure until its kernels have been compiled."""
+
+    has_kernels = False
+
+    def has_ext_modules(self) -> bool:
+        return self.has_kernels
 
 
 class BuildWithKernels(build_py):
@@ -20,18 +32,42 @@ class BuildWithKernels(build_py):
     def run(self) -> None:
         super().run()
         root = SOURCES if self.editable_mode else Path(self.build_lib)
+        folder = root / "levymc" / "models"
+        for old in folder.glob("kernels-*.so") if not self.editable_mode else ():
+            old.unlink()  # of an earlier build into the same folder
         try:
-            build_kernels(root / "levymc" / "native")
+            build_kernels(folder)
         except Exception as error:  # whatever it is, the package works without
-            print(f"levymc: the kernels are left for their first use: {error}", file=sys.stderr)
+            print(f"levymc is built without its kernels in C++: {error}", file=sys.stderr)
+        else:
+            self.distribution.has_kernels = True
+
+
+class PlatformWheel(bdist_wheel):
+    """Tags a wheel with kernels as one for this platform and, as ctypes loads them, any Python."""
+
+    def run(self) -> None:
+        self.run_command("build")  # only then is it known whether there are kernels
+        self.root_is_pure = not self.distribution.has_ext_modules()
+        super().run()
+
+    def get_tag(self) -> tuple[str, str, str]:
+        *_, system = super().get_tag()
+        return "py3", "none", system.replace("universal2", platform.machine())
 
 
 def build_kernels(folder: Path) -> None:
-    sys.path.insert(0, str(SOURCES))
+    # The package itself would import all that it needs at run time, which a build does not have.
+    package = ModuleType("levymc")
+    package.__path__ = [str(SOURCES / "levymc")]
+    sys.modules["levymc"] = package
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    from levymc.native import build_library
+    from levymc._native import build_library
 
     print(f"levymc: compiled {build_library(folder)}", file=sys.stderr)
 
 
-setup(cmdclass={"build_py": BuildWithKernels})
+setup(
+    distclass=WithKernels,
+    cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel},
+)

@@ -71,11 +71,11 @@ def warm(images: np.ndarray) -> Position:
     return walk(images, start(), 2.0, 1)(WARM_UP)
 
 
-def best_times(roads: dict[str, Iterate], rounds: int) -> dict[str, float]:
-    """Seconds an iteration: all roads once a round, after one round that does not count."""
-    best = dict.fromkeys(roads, np.inf)
+def best_times(contenders: dict[str, Iterate], rounds: int) -> dict[str, float]:
+    """Seconds per iteration: all contenders once per round, after one round that does not count."""
+    best = dict.fromkeys(contenders, np.inf)
     for number in range(rounds + 1):
-        for name, iterate in roads.items():
+        for name, iterate in contenders.items():
             seconds = iterate(ITERATIONS["ours" if name.startswith("SG-FLA") else "peer"])
             if number:
                 best[name] = min(best[name], seconds)
@@ -87,15 +87,15 @@ def speed(num_threads: int, rounds: int = 5) -> list[Bar]:
     begin = warm(images)
     where = _threads(num_threads)
     alphas = {f"SG-FLA, α = {alpha:g}": alpha for alpha in (1.6, 2.0)}
-    roads = {name: ours(images, begin, alpha, num_threads) for name, alpha in alphas.items()}
+    samplers = {name: ours(images, begin, alpha, num_threads) for name, alpha in alphas.items()}
     rivals = peers(images, begin, num_threads)
     with one_core() if num_threads == 1 else contextlib.nullcontext():
-        best = best_times({**roads, **rivals}, rounds)
+        best = best_times({**samplers, **rivals}, rounds)
     rival = min(rivals, key=best.__getitem__)
     return [
-        *(Bar(f"{rival} / {a}, {where}", best[rival] / best[a], "×", 5, True) for a in roads),
+        *(Bar(f"{rival} / {a}, {where}", best[rival] / best[a], "×", 5, True) for a in samplers),
         *(Bar(f"  best of {name}, {where}", 1e3 * best[name], "ms") for name in best),
-        *(Bar(f"  5000 such iterations, {a}, {where}", 5000 * best[a], "s") for a in roads),
+        *(Bar(f"  5000 such iterations, {a}, {where}", 5000 * best[a], "s") for a in samplers),
     ]
 
 

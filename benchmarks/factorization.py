@@ -165,11 +165,13 @@ def _bind(cores: set[int]) -> None:
             os.sched_setaffinity(int(thread.name), cores)
 
 
-def seconds_a_step(roads: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Time every road once a round, after one round that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in roads}
+def seconds_a_step(
+    contenders: dict[str, Callable[[], object]], rounds: int
+) -> dict[str, list[float]]:
+    """Time every contender once per round, after one round that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
-        for name, run in roads.items():
+        for name, run in contenders.items():
             begin = time.perf_counter()
             jax.block_until_ready(run())
             steps = STEPS["peer" if name in ("blackjax", "torch") else "ours"]
@@ -184,16 +186,15 @@ def times_faster(times: dict[str, list[float]], name: str, peer: str) -> float:
 
 def speed(size: str, rounds: int = 5) -> list[Bar]:
     data = synthetic(size)
-    roads = {
+    contenders = {
         "sgld": ours(data, 2.0, backend="native"),
         "fla": ours(data, 1.6, backend="native"),
         "blackjax": by_blackjax(data),
     }
-    for name, build in (("torch", by_torch), ("numba", lambda d: ours(d, 2.0, backend="numba"))):
-        if importlib.util.find_spec(name) is not None:
-            roads[name] = build(data)
+    if importlib.util.find_spec("torch") is not None:
+        contenders["torch"] = by_torch(data)
     with one_core():
-        times = seconds_a_step(roads, rounds)
+        times = seconds_a_step(contenders, rounds)
     threads = {
         "one": ours(data, 2.0, backend="native"),
         "two": ours(data, 2.0, backend="native", num_threads=2),
@@ -209,9 +210,6 @@ def speed(size: str, rounds: int = 5) -> list[Bar]:
     if "torch" in times:
         measured = times_faster(times, "sgld", "torch")
         bars.append(Bar(f"PyTorch / sgld, {size}", measured, "×", 25, True))
-    if "numba" in times:
-        measured = times_faster(times, "numba", "blackjax")
-        bars.append(Bar(f"BlackJAX / numba, {size}", measured, "×", 4, True))
     return bars
 
 

@@ -5,7 +5,6 @@ from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts
 from levymc import integrators as integrators
 from levymc import models as models
-from levymc import native as native
 from levymc import noises as noises
 from levymc import riesz as riesz
 from levymc import schedules as schedules

@@ -14,12 +14,13 @@ LAYERS = (
     "_checks",
     "_workdir",
     "_trees",
-    "native",
+    "_native",
     "stable",
     "riesz",
     "drifts",
     "integrators",
     "schedules",
+    "noises",
     "algorithms",
     "run",
     "diagnostics",
@@ -40,7 +41,7 @@ LIBRARY = LAYERS[: LAYERS.index("__main__")]
 PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
-SHARED = {"_checks", "_workdir", "_trees"}  # private to the project, not to a package
+SHARED = {"_checks", "_native", "_trees", "_workdir"}  # private to the project, not to a package
 
 
 def module_name(path: Path) -> str:

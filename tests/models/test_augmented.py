@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.bounds import hoeffding_bound
-from tests.models.test_native import needs_native
+from tests.models.kernels import needs_native
 
 import levymc
 from levymc import algorithms

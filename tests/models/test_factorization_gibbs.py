@@ -5,19 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.models.kernels import has_native, needs_native
 
 import levymc
 
 NUM_USERS, NUM_ITEMS, RANK = 6, 5, 2
 FALSE_ALARM = 1e-7
-
-
-def has_kernel():
-    try:
-        levymc.native.load()
-    except levymc.native.BuildError:
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +22,8 @@ def ratings():
 
 @pytest.fixture(params=["native", "jax"])
 def backend(request):
-    if request.param == "native" and not has_kernel():
-        pytest.skip("there is no C++ compiler")
+    if request.param == "native" and not has_native():
+        pytest.skip("there are no kernels here")
     return request.param
 
 
@@ -123,7 +116,7 @@ def check_solved(rows, others, row_of, other_of, values, *, free, frozen):
         np.testing.assert_allclose(found[free], wanted, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.skipif(not has_kernel(), reason="there is no C++ compiler")
+@needs_native
 def test_threads_change_nothing_and_wide_rows_work():
     generator = np.random.default_rng(3)
     users, items = generator.integers(0, 300, 4000), generator.integers(0, 90, 4000)
@@ -149,6 +142,18 @@ def test_sample_runs_it(ratings):
     )  # fmt: skip
     assert result.positions["items"].shape == (1, 5, NUM_ITEMS, 16)
     np.testing.assert_array_equal(result.weights, np.ones((1, 5)))
+
+
+def test_algorithms_built_alike_are_equal(ratings):
+    one, other, another = (
+        levymc.models.gibbs_factorization(
+            *ratings, NUM_USERS, NUM_ITEMS, rank=rank, backend="jax"
+        ).algorithm
+        for rank in (2, 2, 3)
+    )
+    assert one == other
+    assert one != another
+    assert jax.tree.structure(one) == jax.tree.structure(other)
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,18 @@ def test_the_dtype_that_comes_in_goes_out(dtype):
         assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(shapes))
 
 
+def test_equal_models_have_equal_functions():
+    """So that a program which was compiled with one's is found again for the other."""
+    one, other = model_of("all options"), model_of("all options")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != model_of("plain")
+    assert one.predict == other.predict
+    assert one.grad_estimator(NUM_RATINGS) == other.grad_estimator(np.int32(NUM_RATINGS))
+    assert one.row_curvature(NUM_RATINGS) == other.row_curvature(NUM_RATINGS)
+    assert one.grad_estimator(NUM_RATINGS) != one.grad_estimator(NUM_RATINGS + 1)
+
+
 def test_predictions_are_averaged_on_the_way():
     """Observed every third step, against the same from stored draws."""
     model = model_of("plain")

@@ -1,6 +1,9 @@
 """The native kernels: how they are built and chosen, and the batches that they draw."""
 
+import logging
 import math
+import os
+import warnings
 from functools import partial
 
 import jax
@@ -8,23 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.models.kernels import needs_native
 
-from levymc import native
-from levymc.native import _backend, _build
+import levymc
+from levymc import _native
+from levymc.models.factorization._fast import batch_counts
 
 NUM_USERS, NUM_RATINGS = 1000, 70_001
 FALSE_ALARM = 1e-9
-
-
-def has_native() -> bool:
-    try:
-        native.load()
-    except native.BuildError:
-        return False
-    return True
-
-
-needs_native = pytest.mark.skipif(not has_native(), reason="no C++ compiler, and no library")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +33,7 @@ def offsets():
 def draw(offsets, batch_size, num_batches):
     """How often each rating is in each batch."""
     keys = np.random.default_rng(2).integers(0, 2**32, (num_batches, 2), dtype=np.uint32)
-    one = partial(
-        native.batch_counts, offsets=offsets, num_ratings=NUM_RATINGS, batch_size=batch_size
-    )
+    one = partial(batch_counts, offsets=offsets, num_ratings=NUM_RATINGS, batch_size=batch_size)
     return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys))
 
 
@@ -105,8 +97,8 @@ def test_batches_depend_on_the_key_alone(offsets):
 
 def test_without_a_compiler_the_error_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(native.BuildError, match=r"no C\+\+ compiler.*LEVYMC_NATIVE"):
-        _build.build_library(tmp_path)
+    with pytest.raises(_native.BuildError, match=r"no C\+\+ compiler.*LEVYMC_NATIVE"):
+        _native.build_library(tmp_path)
 
 
 def test_a_compiler_that_fails_leaves_nothing(monkeypatch, tmp_path):
@@ -114,45 +106,122 @@ def test_a_compiler_that_fails_leaves_nothing(monkeypatch, tmp_path):
     compiler.write_text("#!/bin/sh\necho 'fatal error: nothing works' >&2\nexit 1\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
-    with pytest.raises(native.BuildError, match="nothing works"):
-        _build.build_library(tmp_path / "cache")
+    with pytest.raises(_native.BuildError, match="nothing works"):
+        _native.build_library(tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_library_is_for_its_user_alone_to_write(monkeypatch, tmp_path):
+    """Whatever the mask is that files are made with."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\necho library > "$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    before = os.umask(0)
+    try:
+        library = _native.build_library(tmp_path / "cache")
+    finally:
+        os.umask(before)
+    assert library.stat().st_mode & 0o777 == 0o755
+    assert library.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_cache_is_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert _build.cache_folder() == tmp_path / "levymc"
+    assert _native.cache_folder() == tmp_path / "levymc" / "kernels"
 
 
 def test_a_library_of_another_source_is_not_loaded(monkeypatch, tmp_path):
     changed = tmp_path / "factorization.cpp"
     changed.write_text("// changed\n", "utf-8")
-    monkeypatch.setattr(_build, "SOURCES", (changed, *_build.SOURCES[1:]))
-    assert _build.find_library() is None
+    monkeypatch.setattr(_native, "SOURCES", (changed, *_native.SOURCES[1:]))
+    assert _native.find_library() is None
+
+
+@pytest.fixture
+def shelf(monkeypatch, tmp_path):
+    """Makes empty libraries in a checkout's cache; there is none beside the source."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_native, "FOLDER", tmp_path / "nothing")
+    monkeypatch.setattr(_native, "IS_CHECKOUT", True)
+    _native.cache_folder().mkdir(mode=0o700, parents=True)
+
+    def put(version):
+        library = _native.cache_folder() / f"kernels-{_native._digest()}-{version}.so"
+        library.touch(mode=0o644)
+        return library
+
+    return put
+
+
+def test_the_newest_library_that_xla_takes_is_found(monkeypatch, shelf):
+    monkeypatch.setattr(_native, "_ffi_version", lambda: (0, 10))
+    shelf("0.11")
+    shelf("1.0")
+    assert _native.find_library() is None
+    shelf("0.9")
+    newest = shelf("0.10")
+    assert _native.find_library() == newest
+
+
+def test_an_installation_does_not_look_into_the_cache_nor_compile(monkeypatch, shelf):
+    shelf("0.0")
+    assert _native.find_library() is not None
+    monkeypatch.setattr(_native, "IS_CHECKOUT", False)
+    assert _native.find_library() is None
+    with pytest.raises(_native.BuildError, match=r"no kernels for this machine.*pip install"):
+        _native.load.__wrapped__()
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+@pytest.mark.parametrize("mode", [0o002, 0o020])
+def test_what_others_can_write_is_not_loaded(shelf, is_folder, mode):
+    library = shelf("0.0")
+    path = library.parent if is_folder else library
+    path.chmod(path.stat().st_mode | mode)
+    with pytest.raises(_native.BuildError, match=r"others can write.*XDG_CACHE_HOME"):
+        _native.find_library()
+
+
+def test_what_belongs_to_others_is_not_loaded(monkeypatch, shelf):
+    library = shelf("0.0")
+    owner = os.stat_result((0o100644, 0, 0, 1, 4321, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(type(library), "stat", lambda self, **_: owner)
+    with pytest.raises(_native.BuildError, match="belongs to another user"):
+        _native._check_trust(library)
+
+
+def test_a_first_compilation_is_announced(monkeypatch, shelf, caplog):
+    monkeypatch.setattr(_native, "_find_compiler", lambda: "g++")
+    monkeypatch.setattr(_native, "build_library", lambda folder: folder / "library.so")
+    with caplog.at_level(logging.WARNING, "levymc"):
+        assert _native._build_at_first_use() == _native.cache_folder() / "library.so"
+    assert f"compiles its kernels in C++ into {_native.cache_folder()}" in caplog.text
 
 
 def test_the_variable_chooses_the_backend(monkeypatch):
     monkeypatch.setenv("LEVYMC_NATIVE", "jax")
-    assert native.backend() == "jax"
+    assert levymc.models.backend() == "jax"
     monkeypatch.setenv("LEVYMC_NATIVE", "fortran")
     with pytest.raises(ValueError, match=r"LEVYMC_NATIVE.*'fortran'"):
-        native.backend()
+        levymc.models.backend()
     with pytest.raises(ValueError, match="`backend` must be one of"):
-        native.backend("fortran")
+        levymc.models.backend("fortran")
 
 
-def test_backends_fall_back_in_order(monkeypatch):
+def test_without_kernels_jax_is_used_which_is_reported_once(monkeypatch):
     def fail():
-        raise native.BuildError("no compiler")
+        raise _native.BuildError("There is no C++ compiler. Install one.")
 
     monkeypatch.delenv("LEVYMC_NATIVE", raising=False)
-    monkeypatch.setattr(_backend, "load", fail)
-    for has_numba, expected in ((True, "numba"), (False, "jax")):
-        monkeypatch.setattr(_backend, "_has_numba", lambda answer=has_numba: answer)
-        _backend._fastest.cache_clear()
-        assert native.backend() == expected
-    _backend._fastest.cache_clear()
-    with pytest.raises(native.BuildError):
-        native.backend("native")
-    with pytest.raises(ImportError, match=r"levymc\[numba\]"):
-        native.backend("numba")
+    monkeypatch.setattr(_native, "load", fail)
+    _native._fastest.cache_clear()
+    with pytest.warns(RuntimeWarning, match=r"no C\+\+ compiler. Install one. .*LEVYMC_NATIVE=jax"):
+        assert levymc.models.backend() == "jax"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert levymc.models.backend() == "jax"
+        assert levymc.models.backend("jax") == "jax"
+    _native._fastest.cache_clear()
+    with pytest.raises(_native.BuildError):
+        levymc.models.backend("native")

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from tests.bounds import binomial_range, dkw_bound, hoeffding_bound
 
-from levymc.models._polya_gamma import _exit_times, _series, polya_gamma
+from levymc.models.sbn._polya_gamma import _exit_times, _series, polya_gamma
 
 FALSE_ALARM = 1e-9
 DRAWS = 400_000

@@ -159,6 +159,17 @@ def test_init_has_the_dtype_asked_for(model, dtype):
     assert not np.any(position["visible_bias"])
 
 
+def test_equal_models_have_equal_functions(model):
+    """So that a program which was compiled with one's is found again for the other."""
+    other = levymc.models.sbn(np.int64(VISIBLE), HIDDEN, prior_scale=1)
+    assert model == other
+    assert hash(model) == hash(other)
+    assert model.latents == other.latents
+    assert model.grad_estimator(7) == other.grad_estimator(7)
+    assert model != levymc.models.sbn(VISIBLE, HIDDEN, sweeps=2)
+    assert model.sweeps == levymc.models.sbn(VISIBLE, HIDDEN, sweeps=2).sweeps
+
+
 @pytest.mark.parametrize("with_memory", [False, True])
 def test_latents_complete_a_minibatch(model, with_memory):
     """In a warm start the rows of the batch's images change, and no others."""

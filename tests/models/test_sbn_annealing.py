@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.bounds import hoeffding_bound
 from tests.models import small_networks as small
-from tests.models.test_native import needs_native
+from tests.models.kernels import needs_native
 
 import levymc
 from levymc.models import Annealed, annealed_loglikelihood

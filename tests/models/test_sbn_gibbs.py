@@ -17,26 +17,22 @@ import numpy as np
 import pytest
 from tests.bounds import dkw_bound
 from tests.models import small_networks as small
-from tests.models.test_native import has_native, needs_native
+from tests.models.kernels import has_native, needs_native
 
 import levymc
-from levymc import native
-from levymc.models import _sbn_gibbs
+from levymc.models.sbn._gibbs import Sweeper, sweeper
 
 VISIBLE, HIDDEN = 21, 5  # neither a multiple of 16 pixels nor one of 4 units
 SIZES = (0.5, 9.99, 10.01, 15.0, 60.0, 200.0, "far")
 COPIES = 100_003
 FALSE_ALARM = 1e-8
 KEY = jnp.array([0x243F6A88, 0x85A308D3], jnp.uint32)
-ROADS = [pytest.param("native", marks=needs_native), "jax"]
+BACKENDS = [pytest.param("native", marks=needs_native), "jax"]
 
 
-def sweeps_of(road):
-    return native.belief_sweeps if road == "native" else _sbn_gibbs.sweeps_in_jax
-
-
-def kernel(*arrays, **how):
-    return native.belief_sweeps(*map(jnp.asarray, arrays), KEY, **how)
+def kernel(*arrays, num_sweeps, num_threads=1):
+    sweeps = Sweeper("native", num_threads)
+    return sweeps(*map(jnp.asarray, arrays), KEY, num_sweeps=num_sweeps)
 
 
 @functools.cache
@@ -83,10 +79,10 @@ def law(size):
     return drive, np.exp(logs - np.logaddexp.reduce(logs))
 
 
-def sweep_many(road, size, hidden, num_sweeps, key=KEY):
+def sweep_many(backend, size, hidden, num_sweeps, key=KEY):
     weights, bias = network(size)
     drive = np.tile(law(size)[0], (len(hidden), 1))
-    run = jax.jit(functools.partial(sweeps_of(road), num_sweeps=num_sweeps))
+    run = jax.jit(functools.partial(Sweeper(backend), num_sweeps=num_sweeps))
     return run(weights, bias, drive, hidden, key)
 
 
@@ -103,12 +99,12 @@ def test_the_states_are_in_play(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("road", ROADS)
-def test_one_sweep_keeps_the_posterior(road, size):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_sweep_keeps_the_posterior(backend, size):
     """From exact draws.  Detects a sum of probabilities that one sweep moves by 0.02."""
     start = np.random.default_rng(1).choice(32, COPIES, p=law(size)[1])
     hidden = small.states(HIDDEN)[start].astype(np.uint8)
-    found = sweep_many(road, size, hidden, 1)
+    found = sweep_many(backend, size, hidden, 1)
     assert found.hidden.dtype == jnp.uint8
     assert np.mean(np.any(np.asarray(found.hidden) != hidden, axis=1)) > 0.3
     assert_law(found.hidden, law(size)[1])
@@ -117,12 +113,12 @@ def test_one_sweep_keeps_the_posterior(road, size):
 
 
 @pytest.mark.parametrize("size", [0.5, 10.01, "far"])
-@pytest.mark.parametrize("road", ROADS)
-def test_sweeps_from_far_find_the_posterior(road, size):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sweeps_from_far_find_the_posterior(backend, size):
     """30 sweeps from a state of small probability.  Detects a sum that is wrong by 0.02."""
     worst = small.states(HIDDEN)[np.argmin(law(size)[1])].astype(np.uint8)
     start = np.tile(worst, (COPIES // 4, 1))
-    assert_law(sweep_many(road, size, start, 30).hidden, law(size)[1])
+    assert_law(sweep_many(backend, size, start, 30).hidden, law(size)[1])
 
 
 def philox(counter, key):
@@ -223,10 +219,10 @@ def test_any_shape_has_its_sums(shape):
         np.testing.assert_allclose(value, small.softplus(logits).sum(axis=1), rtol=3e-6)
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_no_sweeps_leave_the_units_and_give_the_sums(road):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_sweeps_leave_the_units_and_give_the_sums(backend):
     hidden = small.states(HIDDEN).astype(np.uint8)
-    found = sweep_many(road, 15.0, hidden, 0)
+    found = sweep_many(backend, 15.0, hidden, 0)
     np.testing.assert_array_equal(found.hidden, hidden)
     np.testing.assert_array_equal(found.before, found.after)
     np.testing.assert_allclose(found.before, total(15.0, hidden), rtol=2e-6)
@@ -284,7 +280,7 @@ def test_the_model_draws_hidden_units_given_each_image(how, dtype, copies, sweep
 
 
 @needs_native
-def test_float64_takes_the_road_of_jax():
+def test_float64_is_swept_by_jax():
     """The kernel is for float32 alone: of float64 both backends draw the same units."""
     start = np.zeros((3, HIDDEN), np.uint8)
     drawn = {
@@ -300,9 +296,9 @@ def test_float64_takes_the_road_of_jax():
     assert not np.array_equal(drawn["native", "float32"], drawn["jax", "float32"])
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_positions_side_by_side_are_as_one_by_one(road):
-    model = levymc.models.sbn(VISIBLE, HIDDEN, backend=road)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_positions_side_by_side_are_as_one_by_one(backend):
+    model = levymc.models.sbn(VISIBLE, HIDDEN, backend=backend)
     images, start = np.tile(IMAGES, (20, 1)), np.zeros((60, HIDDEN), np.uint8)
     both = jax.tree.map(lambda leaf: jnp.stack([leaf, -2 * leaf]), position_in("float32"))
     keys = jax.random.split(jax.random.key(2))
@@ -334,7 +330,6 @@ def test_sweeps_are_the_model_s_unless_given():
 
 
 def test_the_kernel_is_what_is_asked_for_where_it_is(monkeypatch):
-    """Without a kernel the model falls back silently; asked for it by name, it says why not."""
     monkeypatch.delenv("LEVYMC_NATIVE", raising=False)
-    assert _sbn_gibbs.sweeper("jax", 1) is _sbn_gibbs.sweeps_in_jax
-    assert (_sbn_gibbs.sweeper(None, 1) is _sbn_gibbs.sweeps_in_jax) == (not has_native())
+    assert sweeper("jax", 3) == Sweeper("jax")
+    assert sweeper(None, 3) == (Sweeper("native", 3) if has_native() else Sweeper("jax"))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.bounds import dkw_bound
 
-from levymc.models._sbn_polya_gamma import sweep
+from levymc.models.sbn._polya_gamma import sweep_polya_gamma as sweep
 
 FALSE_ALARM = 1e-8
 STATES = np.array(list(itertools.product((0, 1), repeat=4)))

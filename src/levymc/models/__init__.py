@@ -1,13 +1,16 @@
-"""Targets to try samplers on: log densities as plain functions, and what is known of their laws."""
+"""Models with algorithms of their own: ratings of items by users, and sigmoid belief networks."""
 
-from ._factorization_fast import FastFactorization as FastFactorization
-from ._factorization_fast import fast_factorization as fast_factorization
-from ._factorization_gibbs import GibbsFactorization as GibbsFactorization
-from ._factorization_gibbs import gibbs_factorization as gibbs_factorization
-from ._matrix_factorization import MatrixFactorization as MatrixFactorization
-from ._matrix_factorization import matrix_factorization as matrix_factorization
-from ._sbn import BeliefNetwork as BeliefNetwork
-from ._sbn import sbn as sbn
-from ._sbn_ais import Annealed as Annealed
-from ._sbn_ais import annealed_loglikelihood as annealed_loglikelihood
-from ._sbn_ais import pixel_rates as pixel_rates
+from levymc._native import BuildError as BuildError
+from levymc._native import backend as backend
+
+from .factorization import FastFactorization as FastFactorization
+from .factorization import GibbsFactorization as GibbsFactorization
+from .factorization import MatrixFactorization as MatrixFactorization
+from .factorization import fast_factorization as fast_factorization
+from .factorization import gibbs_factorization as gibbs_factorization
+from .factorization import matrix_factorization as matrix_factorization
+from .sbn import Annealed as Annealed
+from .sbn import BeliefNetwork as BeliefNetwork
+from .sbn import annealed_loglikelihood as annealed_loglikelihood
+from .sbn import pixel_rates as pixel_rates
+from .sbn import sbn as sbn

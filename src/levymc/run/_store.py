@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from levymc import native
+from levymc import _native
 from levymc._checks import check_count
 from levymc._trees import leaf_names
 from levymc._workdir import (
@@ -220,7 +220,7 @@ def _exported(run: Run) -> dict[str, export.Exported]:
     data, _ = run.feed.take(0, 0)
     call = run.plan.call(0, 1, run.program.slots)
     # JAX refuses calls that it does not know; ours are found again when the program is loaded.
-    ours = [export.DisabledSafetyCheck.custom_call(name) for name in native.TARGETS]
+    ours = [export.DisabledSafetyCheck.custom_call(name) for name in _native.TARGETS]
     advance = export.export(jax.jit(_flat(run.program.advance)), disabled_checks=ours)
     arguments = (run.parameters, run.carry, run.keys, data, call[:3], tuple(call.marks))
     found = {"advance.bin": advance(*arguments)}
@@ -245,7 +245,7 @@ def _flat(advance: Any) -> Any:
 def _calls_kernels(function: export.Exported) -> bool:
     """Whether a program needs levymc's native kernels, which are not in it."""
     text = function.mlir_module()
-    return any(name in text for name in native.TARGETS)
+    return any(name in text for name in __native.TARGETS)
 
 
 # Opening one.
@@ -506,7 +506,7 @@ def _compare_versions(store: Store) -> None:
 def _loaded_program(store: Store) -> Program:
     """The stored functions; one that the run does not need is not there."""
     if store.header["is_native"]:
-        native.load()
+        _native.load()
     advance, finish = (
         _compiled((store.folder / name).read_bytes()) if (store.folder / name).exists() else None
         for name in ("advance.bin", "finish.bin")

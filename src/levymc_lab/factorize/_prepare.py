@@ -6,7 +6,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
 
-from levymc import native
+from levymc import models
 from levymc._workdir import (
     Fields,
     MismatchError,
@@ -164,7 +164,7 @@ def prepare(
         **settings._asdict(),
         "ratings": table.digest,
         "pairs": digest_of(asked),
-        "backend": native.backend(),
+        "backend": models.backend(),
     }
     if not force:
         folder.check(identity)

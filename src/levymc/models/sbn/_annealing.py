@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 
 from levymc._checks import check_count, check_key
 
-from ._sbn import BeliefNetwork, Position, bernoulli_logpmf
-from ._sbn_gibbs import Sweeper
+from ._gibbs import Sweeper
+from ._model import BeliefNetwork, Position, bernoulli_logpmf, prior_draw
 
 RATE_REMEDY = "levymc.models.pixel_rates(images) keeps rates away from both ends."
 
@@ -132,7 +132,7 @@ def annealed_loglikelihood(
     key_start, key_path = jax.random.split(check_key(key))
     betas = jnp.asarray(np.linspace(0, 1, temperatures + 1), base.dtype)
     if reverse_from is None:
-        start, sign = _prior_draw(key_start, position, len(tiled)), 1
+        start, sign = prior_draw(key_start, position, len(tiled)), 1
     else:
         start = jnp.tile(jnp.asarray(reverse_from).astype(jnp.uint8), (particles, 1))
         betas, sign = betas[::-1], -1
@@ -149,11 +149,6 @@ def _base_logits(base_rate: Any, position: Position) -> Array:
         raise ValueError(f"`base_rate` must lie in (0, 1), got {base_rate}. {RATE_REMEDY}")
     bias = position["visible_bias"]
     return jnp.broadcast_to(jnp.asarray(np.log(rate / (1 - rate)), bias.dtype), bias.shape)
-
-
-def _prior_draw(key: Any, position: Position, count: int) -> Array:
-    rates = jax.nn.sigmoid(position["hidden_bias"])
-    return jax.random.bernoulli(key, rates, (count, len(rates))).astype(jnp.uint8)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -1,27 +1,30 @@
 r"""The Gibbs sampler of Bayesian matrix factorisation: the truth that others are compared with."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, UInt32
 
-from levymc import native
+from levymc import _native
 from levymc._checks import check_count, check_interval, check_positive
+from levymc._trees import module
 from levymc.algorithms import Info, SamplingAlgorithm
 
-from . import _factorization_data as compact
-from ._factorization_start import moving_columns, padded_start
-
-MOST_RANK = 61  # with two columns for biases, the bits of a mask but its sign
+from ._data import MOST_RANK, Tables, check_rank, sort_ratings
 
 
-class GibbsState(NamedTuple):
-    """Where the chain is, and how many sweeps it has made."""
+class Setting(NamedTuple):
+    """What is fixed when a program is compiled, but the tables; attributes of the kernel.
 
-    position: dict[str, Array]
-    step: Array
+    precision: τ.  spread: of the draws about their means; 0 is alternating least squares.
+    """
+
+    precision: float
+    spread: float
+    num_threads: int
 
 
 class BothSides(NamedTuple):
@@ -41,18 +44,48 @@ class BothSides(NamedTuple):
     item_codes: Array
 
 
+class GibbsState(NamedTuple):
+    """Where the chain is, and how many sweeps it has made."""
+
+    position: dict[str, Array]
+    step: Array
+
+
+@module(static=("setting", "tables", "backend"))
+class GibbsAlgorithm(SamplingAlgorithm[GibbsState]):
+    """The algorithm of `gibbs_factorization`, whose step is one sweep: step(key, state, data)."""
+
+    takes_minibatch = True
+
+    setting: Setting
+    tables: Tables
+    backend: str
+
+    def init(self, position: Any, rng_key: Any = None) -> GibbsState:
+        return GibbsState(self.tables.start(position), jnp.int32(0))
+
+    def step(self, key: Array, state: GibbsState, *minibatch: BothSides) -> tuple[GibbsState, Info]:
+        (data,) = minibatch
+        words = jax.random.bits(key, (2,), jnp.uint32)
+        sweep = sweep_by_kernel if self.backend == "native" else sweep_in_jax
+        position = sweep(self, state.position, words, data)
+        one = jnp.ones((), jnp.float32)
+        info = Info(one, one, jnp.zeros((), bool), 0 * one, 0 * one)
+        return GibbsState(position, state.step + 1), info
+
+
 class GibbsFactorization(NamedTuple):
     """What `gibbs_factorization` returns; to be used like a `FastFactorization`."""
 
-    algorithm: SamplingAlgorithm
+    algorithm: GibbsAlgorithm
     data: BothSides
     backend: str
 
 
 def gibbs_factorization(
-    users: Any,
-    items: Any,
-    ratings: Any,
+    users: ArrayLike,
+    items: ArrayLike,
+    ratings: ArrayLike,
     num_users: int,
     num_items: int,
     *,
@@ -81,7 +114,7 @@ def gibbs_factorization(
         rank: columns of the factors, at most 61.
         spread: of the draws about their means, in [0, 1]; 0 gives alternating least squares, which
             ends in a mode of the posterior.
-        backend: "native" or "jax"; "numba" is JAX here.
+        backend: "native" or "jax"; see `levymc.models.backend`.
 
     Returns:
         A `GibbsFactorization`, whose `algorithm` and `data` go to `levymc.sample`.
@@ -103,98 +136,91 @@ def gibbs_factorization(
 
     References: [salakhutdinov2008], without its hyperpriors.
     """
-    given = check_count("rank", rank, "It is the number of columns.")
-    if given > MOST_RANK:
-        raise ValueError(f"`rank` must be at most {MOST_RANK}, got {rank}. Take fewer columns.")
-    columns = given + (2 if biases else 0)
+    tables = Tables(num_users, num_items, check_rank(rank, MOST_RANK), bool(biases))
     check_positive("noise_precision", noise_precision, "It is 1/variance of a rating.")
     check_interval(
         "spread", spread, 0.0, 1.0, includes_low=True, remedy="1 draws from the posterior."
     )
-    by_user = compact.sort_ratings(users, items, ratings, num_users, num_items, center)
-    by_item = compact.sort_ratings(items, users, ratings, num_items, num_users, center)
-    setting = native.GibbsSetting(
-        columns,
-        float(noise_precision),
-        float(spread),
-        1 << columns - 1 if biases else 0,
-        1 << columns - 2 if biases else 0,
-        check_count("num_threads", num_threads, "1 is no threads but the caller's."),
+    threads = check_count("num_threads", num_threads, "1 is no threads but the caller's.")
+    by_user = sort_ratings(users, items, ratings, num_users, num_items, center)
+    by_item = sort_ratings(items, users, ratings, num_items, num_users, center)
+    arrays = (
+        by_user.levels,
+        by_user.offsets,
+        by_user.rated.astype(np.uint32),
+        by_user.codes,
+        by_item.offsets,
+        by_item.rated.astype(np.uint32),
+        by_item.codes,
     )
-    road = "native" if native.backend(backend) == "native" else "jax"
-    data = BothSides(
-        *(
-            jnp.asarray(array)
-            for array in (
-                by_user.levels,
-                by_user.offsets,
-                by_user.rated.astype(np.uint32),
-                by_user.codes,
-                by_item.offsets,
-                by_item.rated.astype(np.uint32),
-                by_item.codes,
-            )
-        )
+    chosen = _native.backend(backend)
+    setting = Setting(float(noise_precision), float(spread), threads)
+    algorithm = GibbsAlgorithm(setting, tables, chosen)
+    return GibbsFactorization(algorithm, BothSides(*map(jnp.asarray, arrays)), chosen)
+
+
+def sweep_by_kernel(
+    algorithm: GibbsAlgorithm,
+    position: dict[str, Array],
+    key_words: UInt32[Array, "2"],
+    data: BothSides,
+) -> dict[str, Array]:
+    """All users, given the items, and then all items: the new position."""
+    users, items = position["users"], position["items"]
+    new_users, new_items = _native.call(
+        "levymc_gibbs_sweep",
+        [jax.ShapeDtypeStruct(table.shape, jnp.float32) for table in (users, items)],
+        [users, items, key_words, *data],
+        {**algorithm.setting._asdict(), **algorithm.tables.attributes},
+        vmap_method="sequential",
+        input_output_aliases={0: 0, 1: 1},
     )
-    return GibbsFactorization(_algorithm(setting, road, (num_users, num_items)), data, road)
-
-
-def _algorithm(
-    setting: native.GibbsSetting, road: str, counts: tuple[int, int]
-) -> SamplingAlgorithm:
-    sweep = native.gibbs_sweep if road == "native" else sweep_in_jax
-
-    def init(position: Any) -> GibbsState:
-        return GibbsState(padded_start(position, setting, counts), jnp.int32(0))
-
-    def step(key: Array, state: GibbsState, data: BothSides) -> tuple[GibbsState, Info]:
-        words = jax.random.bits(key, (2,), jnp.uint32)
-        users, items = sweep(setting, state.position["users"], state.position["items"], words, data)
-        one = jnp.ones((), jnp.float32)
-        info = Info(one, one, jnp.zeros((), bool), 0 * one, 0 * one)
-        return GibbsState({"users": users, "items": items}, state.step + 1), info
-
-    return SamplingAlgorithm(init, step)
+    return {"users": new_users, "items": new_items}
 
 
 def sweep_in_jax(
-    setting: native.GibbsSetting, users: Array, items: Array, key_words: Array, data: BothSides
-) -> tuple[Array, Array]:
-    """As `levymc.native.gibbs_sweep`: the same law, other random numbers."""
+    algorithm: GibbsAlgorithm,
+    position: dict[str, Array],
+    key_words: UInt32[Array, "2"],
+    data: BothSides,
+) -> dict[str, Array]:
+    """As `sweep_by_kernel`: the same law, other random numbers."""
     key = jax.random.wrap_key_data(key_words, impl="threefry2x32")
     key_users, key_items = jax.random.split(key)
-    new_users = _draw_rows(
-        setting, key_users, users, items, data.user_offsets, data.rated,
-        data.levels[data.user_codes], setting.user_frozen,
+    levels, user_offsets, rated, user_codes, item_offsets, raters, item_codes = data
+    setting, tables = algorithm.setting, algorithm.tables
+    is_moving = partial(tables.is_moving, width=tables.columns)
+    users = _draw_rows(
+        setting, key_users, position["users"], position["items"], user_offsets, rated,
+        levels[user_codes], is_moving("users"),
     )  # fmt: skip
-    new_items = _draw_rows(
-        setting, key_items, items, new_users, data.item_offsets, data.raters,
-        data.levels[data.item_codes], setting.item_frozen,
+    items = _draw_rows(
+        setting, key_items, position["items"], users, item_offsets, raters,
+        levels[item_codes], is_moving("items"),
     )  # fmt: skip
-    return new_users, new_items
+    return {"users": users, "items": items}
 
 
 def _draw_rows(
-    setting: native.GibbsSetting,
+    setting: Setting,
     key: Array,
     rows: Array,
     others: Array,
     offsets: Array,
     partners: Array,
     values: Array,
-    frozen: int,
+    moving: np.ndarray,
 ) -> Array:
     """One side given the other; a frozen column moves to the other side of the equation."""
-    rank, count = setting.rank, len(rows)
+    rank, count = len(moving), len(rows)
     row = jnp.searchsorted(offsets, jnp.arange(len(values)), side="right") - 1
     partner = others[partners][:, :rank]
 
-    def line(k: Array) -> Array:  # one at a time: all would take rank² numbers a rating
+    def line(k: Array) -> Array:  # one at a time: all would take rank² numbers per rating
         return jnp.zeros((count, rank)).at[row].add(partner[:, k, None] * partner)
 
     precision = setting.precision * jnp.moveaxis(jax.lax.map(line, jnp.arange(rank)), 0, 1)
     linear = setting.precision * jnp.zeros((count, rank)).at[row].add(values[:, None] * partner)
-    moving = moving_columns(rank, rank, frozen)
     fixed = jnp.where(moving, 0.0, rows[:, :rank])
     linear = jnp.where(moving, linear - jnp.einsum("rkl,rl->rk", precision, fixed), fixed)
     both = moving[:, None] & moving[None, :]
