@@ -21,5 +21,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 from jaxtyping import install_import_hook
 
-# Shapes and dtypes in the annotations of levymc are checked at every call.
-install_import_hook(["levymc", "levymc_lab"], "beartype.beartype")
+# Shapes and dtypes in the annotations are checked at every call, where arrays are what it is about.
+# Not in the layers that people call: they refuse what is wrong by themselves, in words.
+CHECKED = ("stable", "riesz", "drifts", "diagnostics", "targets", "models")
+install_import_hook([*(f"levymc.{layer}" for layer in CHECKED), "levymc_lab"], "beartype.beartype")

@@ -45,7 +45,7 @@ class Coordinates(NamedTuple):
         return xp.concatenate([xp.ravel(leaf) for leaf in leaves])
 
     def rows(self, tables: Any, position: Position) -> Array:
-        """Tables that have a row for each α, a number or a pytree, with a row for each coordinate."""
+        """Tables with a row for each α, a number or a pytree, as one with a row per coordinate."""
         of_leaves = jax.tree.leaves(jax.tree.broadcast(tables, position))
         return jnp.concatenate(
             [

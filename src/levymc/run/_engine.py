@@ -109,7 +109,7 @@ class Program(NamedTuple):
     states: the chains' states in a carry.
     finish: what was observed, carry -> leaves.
     draws: shapes of what is kept of one chain, by a `Draws`.
-    varying: for each leaf of `draws`, whether it differs from step to step; `advance` returns those.
+    varying: whether each leaf of `draws` differs from step to step; `advance` returns those.
     fixed: parameters -> the other leaves of `draws`.
     observed: shapes of what each observer gives in the end, for one chain.
     block: a number of steps of which calls are best made up.

@@ -245,7 +245,7 @@ def _flat(advance: Any) -> Any:
 def _calls_kernels(function: export.Exported) -> bool:
     """Whether a program needs levymc's native kernels, which are not in it."""
     text = function.mlir_module()
-    return any(name in text for name in __native.TARGETS)
+    return any(name in text for name in _native.TARGETS)
 
 
 # Opening one.
