@@ -4,6 +4,7 @@ from levymc import algorithms as algorithms
 from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts
 from levymc import integrators as integrators
+from levymc import interop as interop
 from levymc import models as models
 from levymc import noises as noises
 from levymc import riesz as riesz

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
 from levymc import stable
 from levymc._checks import check_positive, is_traced
@@ -167,7 +167,7 @@ class Truncated(NamedTuple):
         return IndependentLaw(jax.tree.map(lambda a: variable(a, self.bound), as_parameter(alpha)))
 
 
-def truncated(bound: ArrayLike) -> Truncated:
+def truncated(bound: float) -> Truncated:
     r"""Noise of SαS law conditioned on |ξ| ≤ bound.
 
     No coordinate then jumps further than bound·η^{1/α} in one step.  This is another process, not

@@ -11,7 +11,7 @@ from levymc._trees import module
 
 from ._base import SamplingAlgorithm, as_algorithm
 
-DrawLatents = Callable[[Array, Any, Any, Any], tuple[Any, Any]]
+DrawLatents = Callable[..., tuple[Any, Any]]  # of (key, position, minibatch, memory)
 
 
 class AugmentedState(NamedTuple):

@@ -89,6 +89,12 @@ def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:
             f"`algorithm` must have `init` and `step`, got {algorithm!r}. Make one, such as "
             "levymc.mafla(logdensity_fn, step_size) or blackjax.nuts(...)."
         )
+    wanted = inspect.signature(algorithm.step).parameters.get("step_size")
+    if wanted is not None and wanted.default is inspect.Parameter.empty:
+        raise TypeError(
+            f"`algorithm` must know its step size, got {algorithm!r}, whose step asks for one. "
+            "Complete it by levymc.interop.blackjax.stochastic_gradient(algorithm, step_size)."
+        )
     return Foreign(algorithm)
 
 
@@ -101,6 +107,12 @@ def check_start(position: Any) -> None:
         if not bool(jnp.all(jnp.isfinite(leaf))):
             where = "position" + jax.tree_util.keystr(path)
             raise ValueError(f"`{where}` must be finite, got {leaf}. Start where log φ is finite.")
+
+
+def start_at(position: Any) -> State:
+    """A chain that has made no step."""
+    check_start(position)
+    return State(jax.tree.map(jnp.asarray, position), jnp.int32(0))
 
 
 def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
@@ -120,6 +132,12 @@ def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
 def is_finite(tree: Any) -> Array:
     """Whether all entries of a pytree are."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
+def keep_finite(proposed: Any, current: Any) -> tuple[Any, Array]:
+    """`proposed` where all of it is finite, otherwise `current`; and whether it was not."""
+    is_made = is_finite(proposed)
+    return choose(is_made, proposed, current), ~is_made
 
 
 def choose(condition: Array, one: Any, other: Any) -> Any:

@@ -9,8 +9,8 @@ from levymc import drifts, integrators, noises, schedules
 from levymc._checks import check_alpha
 from levymc._trees import module
 
-from ._base import Info, SamplingAlgorithm, State
-from ._unadjusted import Stepping, init, stepping, unadjusted_step
+from ._base import Info, SamplingAlgorithm, State, start_at
+from ._unadjusted import Stepping, stepping, unadjusted_step
 
 GradEstimator = Callable[[Any, Any], Any]
 
@@ -96,7 +96,7 @@ class SgFla(SamplingAlgorithm[State]):
     how: Stepping
 
     def init(self, position: Any, rng_key: Any = None) -> State:
-        return init(position)
+        return start_at(position)
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
         def slope(x: Any) -> Any:

@@ -18,10 +18,9 @@ from ._base import (
     SamplingAlgorithm,
     State,
     add,
-    check_start,
-    choose,
-    is_finite,
+    keep_finite,
     position_dtype,
+    start_at,
 )
 
 
@@ -62,15 +61,10 @@ class Unadjusted(SamplingAlgorithm[State]):
     how: Stepping
 
     def init(self, position: Any, rng_key: Any = None) -> State:
-        return init(position)
+        return start_at(position)
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
         return unadjusted_step(key, state, self.drift, self.how)
-
-
-def init(position: Any) -> State:
-    check_start(position)
-    return State(jax.tree.map(jnp.asarray, position), jnp.int32(0))
 
 
 def unadjusted_step(
@@ -88,11 +82,13 @@ def unadjusted_step(
     jump = how.noise.draw(key, state.position, step_size)
     if how.preconditioner is not None:
         jump = noises.stretched(jump, how.preconditioner, how.alpha)
-    proposed = add(state.position, move.displacement, jump)
-    is_made = is_finite(proposed)
+    position, is_divergent = keep_finite(
+        add(state.position, move.displacement, jump), state.position
+    )
     taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
-    info = Info(step_size, jnp.ones_like(step_size), ~is_made, noises.largest_size(jump), taming)
-    return State(choose(is_made, proposed, state.position), number), info
+    largest = noises.largest_size(jump)
+    info = Info(step_size, jnp.ones_like(step_size), is_divergent, largest, taming)
+    return State(position, number), info
 
 
 def _scaled_drift(

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from levymc._checks import check_floating, check_scalar_output
 from levymc._trees import module
 
 Position = Any  # a pytree of floating arrays
-LogDensity = Callable[[Any], ArrayLike]
+LogDensity = Callable[[Any], Any]  # of a position, one real number
 P = TypeVar("P")
 
 

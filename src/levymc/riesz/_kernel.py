@@ -47,13 +47,13 @@ def kernel_constant(alpha: ArrayLike) -> Any:
 class KernelQuadrature(NamedTuple):
     """What depends on α alone, made once; `within` and `to_infinity` give the rules."""
 
-    alpha: Array  # with a last axis of one
-    constant: Array
-    near_nodes: Array
-    near_weights: Array
-    near_weight_at_zero: Array
-    far_angles: Array
-    far_weights: Array
+    alpha: Any  # with a last axis of one
+    constant: Any
+    near_nodes: Any
+    near_weights: Any
+    near_weight_at_zero: Any
+    far_angles: Any
+    far_weights: Any
 
     def within(self, radius: Array) -> KernelRule:
         """The rule on [0, radius], all nodes near."""

@@ -64,7 +64,7 @@ def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest
         lambda keys: [],
         lambda parameters: [],
         lambda bits, settled, keys, parameters, rest: step(keys, parameters, rest),
-        lambda parameters: [None] * structure.num_leaves,
+        lambda parameters: [None] * len(jax.tree.leaves(shapes)),
     )
 
 

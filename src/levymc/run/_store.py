@@ -51,7 +51,7 @@ from levymc._workdir import (
 )
 
 from . import marks
-from ._engine import Draws, Leaves, Marks, Program
+from ._engine import Call, Draws, Leaves, Marks, Program
 from ._iterate import Part, Plan, Run, observed_by
 from ._minibatches import Feed, Fixed
 from ._result import STATISTICS, Constant, Result, from_json, from_leaves, placed, to_json
@@ -235,9 +235,8 @@ def _flat(advance: Any) -> Any:
     def plain(
         parameters: Leaves, carry: Leaves, keys: Any, data: Leaves, call: Any, where: Any
     ) -> Any:
-        from ._engine import Call
-
-        return advance(parameters, carry, keys, data, Call(*call, Marks(*where)))
+        first, count, is_fresh = call
+        return advance(parameters, carry, keys, data, Call(first, count, is_fresh, Marks(*where)))
 
     return plain
 

@@ -44,7 +44,7 @@ class At(NamedTuple):
 class Logarithmic(NamedTuple):
     """See `logarithmic`."""
 
-    count: int
+    num_marks: int
 
 
 MarksLike = int | Sequence[int] | np.ndarray | Every | At | Logarithmic
@@ -71,7 +71,7 @@ def as_marks(name: str, given: Any, num_steps: int) -> Every | At:
     if isinstance(given, Every | At):
         return given
     if isinstance(given, Logarithmic):
-        spaced = np.geomspace(1, num_steps, given.count)
+        spaced = np.geomspace(1, num_steps, given.num_marks)
         return At(tuple(np.unique(np.round(spaced).astype(int)).tolist()))
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
         return _listed(name, given, num_steps)

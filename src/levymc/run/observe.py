@@ -348,7 +348,7 @@ class HopsSoFar(NamedTuple):
     """The side where the chain was last (-1, 1, or 0 for neither yet), and how often it changed."""
 
     side: Array
-    count: Array
+    changes: Array
 
 
 @dataclass(frozen=True)
@@ -370,10 +370,10 @@ class Hops(Observer):
     def update(self, so_far: HopsSoFar, position: Any, weight: Any, info: Any = None) -> HopsSoFar:
         side = jnp.where(weight > 0, self._side(self.of(position), so_far.side), so_far.side)
         has_changed = (side != so_far.side) & (so_far.side != 0)
-        return HopsSoFar(side, so_far.count + has_changed)
+        return HopsSoFar(side, so_far.changes + has_changed)
 
     def finish(self, so_far: HopsSoFar) -> Array:
-        return so_far.count
+        return so_far.changes
 
 
 def hops(low: float, high: float, of: Callable[[Any], Any] = itself) -> Observer:
