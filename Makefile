@@ -1,7 +1,7 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench lock clean
+.PHONY: help demo test test-all test-oldest test-newest lint format types bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
@@ -12,14 +12,29 @@ INSTALLED := $(VENV)/.installed
 INTERRUPTED := $(VENV)/.installing
 PIP = "$(PYTHON)" -m pip --disable-pip-version-check --python $(BIN) install -q
 
+OLDEST_JAX := 0.9.0
+PYTEST = -m pytest -q -n $(JOBS) --dist worksteal
+
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: $(INSTALLED)  ## three samplers on a double well: table, picture and page
 	@$(BIN) -m levymc demo
 
-test: lint  ## lint, check the types, run every test and doctest
-	$(BIN) -m pytest -q -n $(JOBS) --dist worksteal
+test: lint  ## lint, check the types, run the tests and doctests
+	$(BIN) $(PYTEST) -m "not nightly"
+
+test-all: lint  ## all tests, also those that take long: kills, wide grids, a browser
+	LEVYMC_TEST_FULL=1 $(BIN) $(PYTEST)
+
+test-oldest: .venv-oldest/.installed  ## the library's tests with the oldest JAX that is allowed
+	.venv-oldest/bin/python $(PYTEST) -m "not nightly" tests/core tests/models
+
+test-newest: .venv-newest/.installed  ## the library's tests with the newest JAX that there is
+	.venv-newest/bin/python $(PYTEST) -m "not nightly" tests/core tests/models
+
+types: $(INSTALLED)  ## how much of the public interface has known types
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/basedpyright --verifytypes levymc --ignoreexternal
 
 lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN) -m ruff check .
@@ -33,15 +48,23 @@ format: $(INSTALLED)  ## rewrite the sources in the project's format
 bench: $(INSTALLED)  ## time the library
 	$(BIN) benchmarks/run.py
 
+lock: UPGRADE ?= --upgrade
 lock: $(INSTALLED)  ## choose the newest versions that pyproject.toml allows
 	@$(BIN) -c 'import uv' 2>/dev/null || $(PIP) uv
 	$(BIN) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
-	    --fork-strategy fewest --upgrade --extra dev --custom-compile-command "make lock" \
+	    --fork-strategy fewest $(UPGRADE) --extra dev --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
 
 clean:  ## remove what the other targets made, except the environment
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv-oldest/.installed: JAX = jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX)
+.venv-newest/.installed: JAX = --upgrade jax jaxlib
+.venv-oldest/.installed .venv-newest/.installed: pyproject.toml
+	@"$(PYTHON)" -m venv $(@D)
+	@$(@D)/bin/python -m pip install -q -e ".[dev]" $(JAX)
+	@touch $@
 
 # The stamp is written last. The marker stands while pip works: where one is found, an earlier
 # install was cut short, so that no package in the environment can be trusted to be whole.

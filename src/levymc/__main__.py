@@ -1,17 +1,6 @@
-"""The ``levymc`` command, also as ``python -m levymc``; it lives in the extra `lab`."""
+"""``python -m levymc`` is the ``levymc`` command."""
 
-import sys
-
-
-def main() -> None:
-    """Run the command, or say what to install."""
-    try:
-        from levymc_lab.cli import main as command
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        sys.exit(f"The levymc command needs {missing}: pip install 'levymc[lab]'.")
-    command()
-
+from levymc_lab.__main__ import main
 
 if __name__ == "__main__":
     main()

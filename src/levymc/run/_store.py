@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,6 +132,8 @@ def create(path: Path, run: Run) -> Store:
             f"`store` must be a new folder, got {path}, which exists. "
             "Go on with levymc.resume(store), or name another."
         )
+    if find_spec("flatbuffers") is None:
+        raise ImportError("`store` needs flatbuffers: pip install 'levymc[store]'.")
     make_folder(path.parent)
     _remove_abandoned(path)
     building = path.with_name(f".{path.name}.{os.getpid()}.partial")
