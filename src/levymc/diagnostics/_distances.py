@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicHermiteSpline
 
 from levymc._checks import check_real
 from levymc.drifts import LogDensity
@@ -149,12 +148,12 @@ class _Reference(NamedTuple):
     def cdf_at(self, x: np.ndarray) -> np.ndarray:
         """F, by cubic interpolation with the right slopes."""
         inside = np.clip(x, self.knots[0], self.knots[-1])
-        return np.clip(CubicHermiteSpline(self.knots, self.cdf, self.density)(inside), 0, 1)
+        return np.clip(_spline(self.knots, self.cdf, self.density)(inside), 0, 1)
 
     def partial_mean_at(self, x: np.ndarray) -> np.ndarray:
         inside = np.clip(x, self.knots[0], self.knots[-1])
         slopes = self.knots * self.density
-        return CubicHermiteSpline(self.knots, self.partial_mean, slopes)(inside)
+        return _spline(self.knots, self.partial_mean, slopes)(inside)
 
     def quantile(self, level: np.ndarray) -> np.ndarray:
         """The point at which F reaches a level, by bisection between two knots."""
@@ -270,3 +269,9 @@ def _cells(edges: np.ndarray, refinement: int) -> np.ndarray:
 def _cut(points: np.ndarray, pieces: int) -> np.ndarray:
     inner = points[:-1, None] + np.diff(points)[:, None] * (np.arange(pieces) / pieces)
     return np.append(inner.ravel(), points[-1])
+
+
+def _spline(knots: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> Any:
+    from scipy.interpolate import CubicHermiteSpline  # only here, as it takes half a second
+
+    return CubicHermiteSpline(knots, values, slopes)

@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
-import scipy.special
 from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import check_positive, check_scalar_output, is_traced
 
+from ._centered_difference import gamma_on_host
 from ._gauss_jacobi import gauss_jacobi, unchecked_rule
 
 
@@ -37,11 +37,13 @@ class KernelRule(NamedTuple):
 
 def kernel_constant(alpha: ArrayLike) -> Any:
     """C_α/(2-α) = (α-1) / (2 Γ(3-α) cos(π(2-α)/2)): 1/2 at α = 2, and smooth there."""
-    xp: ModuleType = jnp if is_traced(alpha) else np
-    special = jax.scipy.special if is_traced(alpha) else scipy.special
-    exponent = xp.asarray(alpha, float)
-    rest = 2 - exponent
-    return (exponent - 1) / (2 * xp.exp(special.gammaln(1 + rest)) * xp.cos(math.pi * rest / 2))
+    if is_traced(alpha):
+        exponent = jnp.asarray(alpha, float)
+        gamma, xp = jnp.exp(jax.scipy.special.gammaln(3 - exponent)), jnp
+    else:
+        exponent = np.asarray(alpha, float)
+        gamma, xp = gamma_on_host(3 - exponent), np
+    return (exponent - 1) / (2 * gamma * xp.cos(math.pi * (2 - exponent) / 2))
 
 
 class KernelQuadrature(NamedTuple):

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import jax.scipy.special
-import scipy.special
 
 from ._table import CENTRAL, DENSITY, SLOPE, evaluate
 
@@ -79,4 +78,8 @@ def _stretch(xp: ModuleType, size: Any, alpha: Any) -> tuple[Any, Any]:
 
 
 def _special(xp: ModuleType) -> Any:
-    return jax.scipy.special if xp is jnp else scipy.special
+    if xp is jnp:
+        return jax.scipy.special
+    import scipy.special  # only here, as it takes a third of a second
+
+    return scipy.special

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
-from scipy import special
 
 # Devroye's t = 0.64 needs an inverse Gaussian law cut off at t, hence a rejection within another.
 # Here small tilts propose an inverse chi-square, cut off, and large tilts the whole inverse
@@ -28,7 +27,7 @@ from scipy import special
 CHANGE = 1.38  # of ζ
 SMALL_TILT_END = 0.25
 LARGE_TILT_END = 2.5
-SMALL_TILT_TAIL = float(special.ndtr(-1 / np.sqrt(SMALL_TILT_END)))
+SMALL_TILT_TAIL = NormalDist().cdf(-1 / math.sqrt(SMALL_TILT_END))
 
 # The share of draws that gets a place in the passes after the first, which typically leaves one in
 # 50 open; where it leaves more, they take turns.
