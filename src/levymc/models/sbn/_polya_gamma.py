@@ -13,6 +13,7 @@ inverse Gaussian law, the latter beyond it, where it is exponential.
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 
 import jax
 import jax.numpy as jnp
