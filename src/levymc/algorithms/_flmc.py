@@ -9,7 +9,7 @@ from levymc._checks import check_alpha
 from levymc.drifts import LogDensity
 
 from ._base import SamplingAlgorithm, State
-from ._unadjusted import Unadjusted, stepping
+from ._fla import Unadjusted, stepping
 
 
 def flmc(

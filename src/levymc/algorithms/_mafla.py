@@ -12,8 +12,8 @@ from levymc._trees import module, spread
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, add, position_dtype, start
+from ._fla import Stepping, stepping
 from ._metropolis import accept
-from ._unadjusted import Stepping, stepping
 
 
 class MaflaState(NamedTuple):

@@ -10,7 +10,7 @@ from levymc._checks import check_alpha
 from levymc._trees import module
 
 from ._base import Info, SamplingAlgorithm, State, start_at
-from ._unadjusted import Stepping, stepping, unadjusted_step
+from ._fla import Stepping, stepping, unadjusted_step
 
 GradEstimator = Callable[[Any, Any], Any]
 

@@ -14,11 +14,11 @@ from ._drift import Scaled as Scaled
 from ._drift import SignedLog as SignedLog
 from ._drift import Values as Values
 from ._drift import as_drift as as_drift
+from ._drift import gradient_coefficient as gradient_coefficient
+from ._drift import gradient_coefficients as gradient_coefficients
+from ._drift import leading_term as leading_term
+from ._drift import scaled_gradient as scaled_gradient
 from ._gaussian import gaussian as gaussian
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
-from ._leading_term import gradient_coefficient as gradient_coefficient
-from ._leading_term import gradient_coefficients as gradient_coefficients
-from ._leading_term import leading_term as leading_term
-from ._leading_term import scaled_gradient as scaled_gradient
 from ._quadrature import quadrature as quadrature
 from ._stable_target import stable_target as stable_target

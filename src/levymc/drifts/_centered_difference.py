@@ -10,8 +10,16 @@ from levymc._trees import as_parameter, module
 from levymc.riesz import unchecked_coefficients
 
 from ._coordinates import coordinates
-from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
-from ._leading_term import gradient, is_gaussian
+from ._drift import (
+    Drift,
+    Evaluations,
+    LogDensity,
+    Position,
+    SignedLog,
+    gradient,
+    is_gaussian,
+    signed_log_sum,
+)
 
 
 def centered_difference(

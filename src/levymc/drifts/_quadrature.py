@@ -13,8 +13,16 @@ from levymc.riesz import KernelQuadrature, KernelRule, kernel_quadrature
 
 from . import _reach
 from ._coordinates import Coordinates, coordinates
-from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
-from ._leading_term import gradient, is_gaussian
+from ._drift import (
+    Drift,
+    Evaluations,
+    LogDensity,
+    Position,
+    SignedLog,
+    gradient,
+    is_gaussian,
+    signed_log_sum,
+)
 
 WIDE = ("float32", "float64")
 

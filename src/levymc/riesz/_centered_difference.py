@@ -121,6 +121,6 @@ def leading_coefficient(gamma: Any) -> Any:
     return jnp.exp(log_gamma(gamma + 1) - 2 * log_gamma(gamma / 2 + 1))
 
 
-def gamma_on_host(x: np.ndarray) -> np.ndarray:
+def gamma_on_host(x: Any) -> Any:
     """Γ in NumPy; SciPy's takes a third of a second to import."""
-    return np.vectorize(math.gamma, otypes=[np.float64])(x)[()]
+    return np.vectorize(math.gamma, otypes=[np.float64])(x)

@@ -37,13 +37,11 @@ class KernelRule(NamedTuple):
 
 def kernel_constant(alpha: ArrayLike) -> Any:
     """C_α/(2-α) = (α-1) / (2 Γ(3-α) cos(π(2-α)/2)): 1/2 at α = 2, and smooth there."""
-    if is_traced(alpha):
-        exponent = jnp.asarray(alpha, float)
-        gamma, xp = jnp.exp(jax.scipy.special.gammaln(3 - exponent)), jnp
-    else:
-        exponent = np.asarray(alpha, float)
-        gamma, xp = gamma_on_host(3 - exponent), np
-    return (exponent - 1) / (2 * gamma * xp.cos(math.pi * (2 - exponent) / 2))
+    xp: ModuleType = jnp if is_traced(alpha) else np
+    exponent: Any = xp.asarray(alpha, float)
+    rest = 2 - exponent
+    gamma = jax.scipy.special.gamma(1 + rest) if is_traced(alpha) else gamma_on_host(1 + rest)
+    return (exponent - 1) / (2 * gamma * xp.cos(math.pi * rest / 2))
 
 
 class KernelQuadrature(NamedTuple):
