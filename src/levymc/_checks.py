@@ -1,9 +1,12 @@
-"""Checks of arguments, made once, when a thing is built; traced values pass unseen.
+"""Checks of arguments, made once, when a thing is built, and parameters made of them.
+
+Traced values pass unseen.
 
 Every message names the argument, shows the value and says what to do.
 """
 
 import operator
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -151,6 +154,50 @@ def check_floating(name: str, tree: Any) -> None:
                 f"`{where}` must be of floating type, got {dtype}. "
                 "Convert it first, for instance with jnp.asarray(value, float)."
             )
+
+
+def as_parameter(value: Any) -> Any:
+    """Fixed numbers as Python's: of one kind, however they were given; the rest as it is."""
+
+    def convert(leaf: Any) -> Any:
+        return float(leaf) if not is_traced(leaf) and np.ndim(leaf) == 0 else leaf
+
+    return jax.tree.map(convert, value)
+
+
+def spread(name: str, parameter: Any, position: Any) -> Any:
+    """`parameter`, a number or a pytree like the position, with the structure of the position.
+
+    Its leaves keep their shapes, which must broadcast to those of the position's.
+    """
+    try:
+        tree = jax.tree.broadcast(parameter, position)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` must be one number or a pytree like the position, got the structure "
+            f"{jax.tree.structure(parameter)} for {jax.tree.structure(position)}."
+        ) from None
+
+    def fit(part: Any, leaf: Any) -> Any:
+        check_broadcast(name, part, jnp.shape(leaf))
+        if jnp.broadcast_shapes(jnp.shape(part), jnp.shape(leaf)) != jnp.shape(leaf):
+            raise ValueError(
+                f"`{name}` must broadcast to the position's shape {jnp.shape(leaf)}, "
+                f"got shape {jnp.shape(part)}. Give at most one number for each coordinate."
+            )
+        return part if is_traced(part) else np.asarray(part)
+
+    return jax.tree.map(fit, tree, position)
+
+
+def like(name: str, parameter: Any, position: Any) -> Any:
+    """As `spread`, with the shapes of the position, in NumPy unless it is traced."""
+
+    def fill(part: Any, leaf: Any) -> Any:
+        xp: ModuleType = jnp if is_traced(part) else np
+        return xp.broadcast_to(xp.asarray(part), jnp.shape(leaf))
+
+    return jax.tree.map(fill, spread(name, parameter, position), position)
 
 
 def _known_leaves(value: Any) -> list[Any]:

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from levymc._checks import check_count, check_positive
-from levymc._trees import as_parameter, module
+from levymc._checks import as_parameter, check_count, check_positive
+from levymc._trees import module
 from levymc.drifts import Drift, Evaluation
 
 

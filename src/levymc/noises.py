@@ -15,8 +15,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from levymc import stable
-from levymc._checks import check_positive, is_traced
-from levymc._trees import as_parameter, module, spread
+from levymc._checks import as_parameter, check_positive, is_traced, spread
+from levymc._trees import module
 
 SMALLEST_TABULATED = 0.5  # α below it has no table
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import check_positive
-from levymc._trees import as_parameter, module
+from levymc._checks import as_parameter, check_positive
+from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
 

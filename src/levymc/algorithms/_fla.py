@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_positive
-from levymc._trees import as_parameter, module, spread
+from levymc._checks import as_parameter, check_positive, spread
+from levymc._trees import module
 from levymc.drifts import Drift, LogDensity
 
 from ._base import Info, SamplingAlgorithm, State, add, keep_finite, position_dtype, start_at

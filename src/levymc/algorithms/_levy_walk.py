@@ -8,8 +8,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike
 
 from levymc import noises
-from levymc._checks import check_interval, check_positive
-from levymc._trees import as_parameter, like, module
+from levymc._checks import as_parameter, check_interval, check_positive, like
+from levymc._trees import module
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, start

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_alpha
-from levymc._trees import module, spread
+from levymc._checks import check_alpha, spread
+from levymc._trees import module
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, add, position_dtype, start

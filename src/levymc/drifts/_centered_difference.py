@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from levymc._checks import check_alpha, check_count, check_positive
-from levymc._trees import as_parameter, module
+from levymc._checks import as_parameter, check_alpha, check_count, check_positive
+from levymc._trees import module
 from levymc.riesz import unchecked_coefficients
 
 from ._coordinates import coordinates

@@ -10,8 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from levymc._checks import is_traced
-from levymc._trees import like
+from levymc._checks import is_traced, like
 
 from ._drift import LogDensity, Position, SignedLog, check_position
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from levymc._checks import check_alpha, check_floating, check_scalar_output, is_traced
-from levymc._trees import module, spread
+from levymc._checks import check_alpha, check_floating, check_scalar_output, is_traced, spread
+from levymc._trees import module
 from levymc.riesz import leading_coefficient
 
 Position = Any  # a pytree of floating arrays

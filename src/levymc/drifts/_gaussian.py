@@ -7,8 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc._checks import check_alpha, check_floating, check_positive, check_real
-from levymc._trees import as_parameter, module, spread
+from levymc._checks import (
+    as_parameter,
+    check_alpha,
+    check_floating,
+    check_positive,
+    check_real,
+    spread,
+)
+from levymc._trees import module
 
 from ._drift import Drift, Evaluations, Position, SignedLog
 from ._kummer import log_kummer

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc._checks import check_alpha, check_floating, check_positive, check_real
-from levymc._trees import as_parameter, module
+from levymc._checks import as_parameter, check_alpha, check_floating, check_positive, check_real
+from levymc._trees import module
 
 from ._drift import Drift, Evaluations, Position, SignedLog, signed_log_sum
 from ._gaussian import gaussian_signed_log

@@ -7,8 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from levymc._checks import check_alpha, check_count, check_positive, check_real, is_traced
-from levymc._trees import as_parameter, module
+from levymc._checks import (
+    as_parameter,
+    check_alpha,
+    check_count,
+    check_positive,
+    check_real,
+    is_traced,
+)
+from levymc._trees import module
 from levymc.riesz import KernelQuadrature, KernelRule, kernel_quadrature
 
 from . import _reach

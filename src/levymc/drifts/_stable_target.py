@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from levymc._checks import check_alpha, check_floating, check_positive
-from levymc._trees import as_parameter, module, spread
+from levymc._checks import as_parameter, check_alpha, check_floating, check_positive, spread
+from levymc._trees import module
 
 from ._drift import Drift, Evaluations, Position, Values
 
