@@ -72,7 +72,7 @@ def tabulated(drift: drifts.Drift, limit: float, num_points: int = 2**16) -> dri
         log_sinh = size + jnp.log(-jnp.expm1(-2 * size)) - math.log(2)
         return drifts.SignedLog(jnp.sign(value), log_sinh + LOG_UNIT)
 
-    return drifts.Drift(lambda x: signed_log(x).value(), signed_log, drifts.Evaluations(0, 0))
+    return drifts.as_drift(signed_log)
 
 
 def table_error(drift: drifts.Drift, table: drifts.Drift, limit: float) -> float:

@@ -13,6 +13,7 @@ import data
 import drifts
 import exactness
 import factorization
+import house
 import jax
 import samplers
 import stable_accuracy
@@ -20,6 +21,7 @@ import stable_speed
 from bars import Bar, line
 
 SECTIONS = {
+    "The house": house.house,
     "Draws of the stable law": stable_speed.draws,
     "The law: speed": stable_speed.law,
     "The law: accuracy": stable_accuracy.worst_errors,
