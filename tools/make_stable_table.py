@@ -20,9 +20,9 @@ import numpy as np
 from gmpy2 import mpc, mpfr
 from numpy.polynomial import chebyshev
 
-from levymc.stable import _table
+from levymc.stable import _tabulated
 
-DESTINATION = Path(__file__).parents[1] / "src/levymc/stable/_table.npz"
+DESTINATION = Path(__file__).parents[1] / "src/levymc/stable/_tabulated.npz"
 PRECISION = 120
 STEP = 1 / 32  # of the double-exponential rule; halving it changes nothing above 3e-19
 NEGLIGIBLE = 1e-75  # squared modulus
@@ -75,7 +75,7 @@ def chebyshev_points(count):
 def panel_values(alpha, count):
     """Rescaled differences at the Chebyshev points of every panel: (3, panels, count)."""
     law = LawMinusGaussian(alpha)
-    positions = _table.positions(chebyshev_points(count), alpha)
+    positions = _tabulated.positions(chebyshev_points(count), alpha)
     values = np.empty((3, *positions.shape))
     for place in np.ndindex(positions.shape):
         x = positions[place]
@@ -101,9 +101,9 @@ def monomials(values, axis):
 def band_values(band):
     """The rescaled differences of one band of α: (alphas, 3, panels, points)."""
     gmpy2.get_context().precision = PRECISION
-    low, high = _table.ALPHA_EDGES[band : band + 2]
-    alphas = (low + high) / 2 + (high - low) / 2 * chebyshev_points(_table.ALPHA_COUNT)
-    return np.stack([panel_values(alpha, _table.POSITION_COUNT) for alpha in alphas])
+    low, high = _tabulated.ALPHA_EDGES[band : band + 2]
+    alphas = (low + high) / 2 + (high - low) / 2 * chebyshev_points(_tabulated.ALPHA_COUNT)
+    return np.stack([panel_values(alpha, _tabulated.POSITION_COUNT) for alpha in alphas])
 
 
 def main():
@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--out", type=Path, default=DESTINATION)
     arguments = parser.parse_args()
     with multiprocessing.Pool() as pool:
-        bands = pool.map(band_values, range(len(_table.ALPHA_EDGES) - 1), chunksize=1)
+        bands = pool.map(band_values, range(len(_tabulated.ALPHA_EDGES) - 1), chunksize=1)
     values = np.moveaxis(np.stack(bands), 2, 0)  # (function, band, α, panel, x)
     np.savez_compressed(arguments.out, coefficients=monomials(monomials(values, axis=2), axis=4))
 

@@ -1,7 +1,5 @@
 r"""The symmetric α-stable law SαS(σ), E exp(iωX) = exp(-|σω|^α), and Lévy motion."""
 
-from ._inverse_table import from_words as from_words
-from ._inverse_table import quantile_table as quantile_table
 from ._law import cdf as cdf
 from ._law import logpdf as logpdf
 from ._law import pdf as pdf
@@ -12,3 +10,5 @@ from ._sample import levy_motion as levy_motion
 from ._sample import sample as sample
 from ._sample import sample_isotropic as sample_isotropic
 from ._sample import sample_truncated as sample_truncated
+from ._tabulated import from_words as from_words
+from ._tabulated import quantile_table as quantile_table

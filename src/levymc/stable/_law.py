@@ -3,7 +3,7 @@ r"""The symmetric α-stable law SαS(σ): density, distribution, quantiles and s
 .. math:: E\, e^{iωX} = e^{-|σω|^α}
 
 so that α = 2 is N(0, 2σ²) and α = 1 is the Cauchy law of scale σ.  Every function is accurate in
-the relative sense from the centre to the far tail, for α ∈ [0.5, 2]; see `_table` for the
+the relative sense from the centre to the far tail, for α ∈ [0.5, 2]; see `_tabulated` for the
 representation.  α may be traced or an array.  A traced α outside the range gives NaN.
 """
 
@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import check_interval, check_positive, check_real
 
-from . import _formulas, _quantile
+from . import _tabulated
 
 _ALPHA_REMEDY = "The law is tabulated there; `sample` draws for every alpha in (0, 2]."
 SCALE_REMEDY = "Give the sigma of exp(-|sigma omega|^alpha)."
@@ -114,20 +114,20 @@ def _with_derivatives(value: Any, slope: Any) -> Any:
     return jax.jit(function)
 
 
-_logpdf = _with_derivatives(partial(_formulas.logpdf, jnp), partial(_formulas.score, jnp))
+_logpdf = _with_derivatives(partial(_tabulated.logpdf, jnp), partial(_tabulated.score, jnp))
 _pdf: Any = _with_derivatives(
-    partial(_formulas.pdf, jnp),
-    lambda x, alpha: _pdf(x, alpha) * _formulas.score(jnp, x, alpha),
+    partial(_tabulated.pdf, jnp),
+    lambda x, alpha: _pdf(x, alpha) * _tabulated.score(jnp, x, alpha),
 )
-_sf = _with_derivatives(partial(_formulas.sf, jnp), lambda x, alpha: -_pdf(x, alpha))
+_sf = _with_derivatives(partial(_tabulated.sf, jnp), lambda x, alpha: -_pdf(x, alpha))
 
 
-_score = jax.jit(partial(_formulas.score, jnp))
+_score = jax.jit(partial(_tabulated.score, jnp))
 
 
 @jax.custom_jvp
 def _solved(p: Array, alpha: Array) -> Array:
-    return _quantile.solve(p, alpha)
+    return _tabulated.solve(p, alpha)
 
 
 @_solved.defjvp

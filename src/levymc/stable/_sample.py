@@ -19,7 +19,7 @@ from levymc._checks import (
     is_traced,
 )
 
-from . import _formulas, _inverse_table, _quantile
+from . import _tabulated
 from ._law import SCALE_REMEDY
 from ._words import (
     chambers_mallows_stuck,
@@ -227,7 +227,7 @@ def _truncated(
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def _by_table(key: Array, alpha: float, bound: float, shape: tuple[int, ...]) -> Array:
     words = random_words(key, shape, np.dtype(np.float32))
-    return _inverse_table.transform(words, alpha, bound)
+    return _tabulated.transform(words, alpha, bound)
 
 
 @partial(jax.jit, static_argnums=2)
@@ -241,9 +241,9 @@ def _by_transform(key: Array, alpha: Array, shape: tuple[int, ...]) -> Array:
 @partial(jax.jit, static_argnums=3)
 def _by_newton(key: Array, alpha: Array, bound: Array, shape: tuple[int, ...]) -> Array:
     words = random_words(key, shape, alpha.dtype)
-    beyond = _formulas.sf(jnp, bound, alpha)
+    beyond = _tabulated.sf(jnp, bound, alpha)
     tail = beyond + (1 - 2 * beyond) * half_uniform(words, alpha.dtype)
-    size = jnp.minimum(abs(_quantile.solve(tail, alpha)), bound)  # beyond it by rounding only
+    size = jnp.minimum(abs(_tabulated.solve(tail, alpha)), bound)  # beyond it by rounding only
     return jnp.where(lowest_bit(words), -size, size)
 
 
