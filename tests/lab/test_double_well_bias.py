@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import levymc
 from levymc import schedules
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import double_well_bias as experiment
@@ -40,32 +41,31 @@ def tables():
 
 
 def test_summaries_are_those_of_the_path():
-    a, b, count = np.array([1.0, 0.5]), np.array([0.1, 0.6]), 2000  # steps of about 0.6 hop often
-    key = jax.random.key(0)
-    found = simulate("FLA, tamed", 1.5, a, b, -5.0, count, key)
-    steps = schedules.polynomial(jnp.float32(1.0), jnp.float32(0.1))
-    sampler = well.algorithm(well.Sampler("FLA, tamed", 1.5, steps))
-
-    def step(state, step_key):
-        state, info = sampler.step(jax.random.split(step_key, 2)[0], state)
-        return state, (state.position, info.step_size)
-
-    keys = jax.random.split(key, count)
-    _, path = jax.lax.scan(step, sampler.init(jnp.float32(-5.0)), keys)
-    x, w = np.asarray(path, np.float64)
-    assert float(found.mean[0]) == pytest.approx((x * w).sum() / w.sum(), rel=1e-4)
+    pairs, count = np.array([[1.0, 0.1], [0.5, 0.6]]), 2000  # steps of about 0.6 hop often
+    found = simulate("FLA, tamed", 1.5, pairs, 1, count, jax.random.key(0))
+    sampler = well.algorithm(well.Sampler("FLA, tamed", 1.5, schedules.polynomial(1.0, 0.1)))
+    starts = jnp.full(2, jnp.float32(-5.0))
+    path = levymc.sample(sampler, jax.random.key(0), starts, count, progress=False)
+    x, w = np.asarray(path.positions[0], np.float64), np.asarray(path.weights[0], np.float64)
+    assert found["mean"][0] == pytest.approx((x * w).sum() / w.sum(), rel=1e-4)
     scores = well.scores(x[None], w[None])
-    distance = np.abs(np.asarray(found.histogram[0]) - well.masses()).sum() / 2
-    assert float(distance) == pytest.approx(scores["tv"], abs=1e-3)
-    assert int(found.hops[0]) == scores["hops"] > 0
+    distance = np.abs(found["histogram"][0] - well.masses()).sum() / 2
+    assert distance == pytest.approx(scores["tv"], abs=1e-3)
+    assert found["hops"][0] == scores["hops"] > 0
 
 
 def test_a_chain_that_explodes_is_marked_and_stays_finite():
-    found = simulate("FLA, Euler", 1.7, np.array([100.0, 1e-6]), np.array([0.2, 0.6]), -5.0, 20,
-                     jax.random.key(0))  # fmt: skip
-    assert found.exploded.tolist() == [True, False]
-    assert np.all(np.isfinite(found.mean))
-    assert abs(float(found.mean[0])) > 1e6
+    pairs = np.array([[100.0, 0.2], [1e-6, 0.6]])
+    found = simulate("FLA, Euler", 1.7, pairs, 1, 20, jax.random.key(0))
+    assert (found["divergences"] > 0).tolist() == [True, False]
+    assert np.all(np.isfinite(found["mean"]))
+    assert abs(found["mean"][0]) > 1e6
+
+
+def test_pairs_of_the_exact_drift_are_one_program():
+    """A list of samplers whose functions differ would be refused."""
+    found = simulate("FLMC", 1.7, np.array([[1.0, 0.5], [0.1, 0.3]]), 2, 3, jax.random.key(0))
+    assert found["histogram"].shape == (4, well.EDGES.size + 1)
 
 
 def test_a_pair_is_chosen_on_one_set_and_judged_on_the_next(tables):

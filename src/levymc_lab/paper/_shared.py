@@ -1,18 +1,24 @@
 """What the figures have in common: the paper's numbers, and parts of tables, verdicts and plots."""
 
 import csv
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
+from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from levymc.algorithms import Algorithm
+from levymc.run import Result, resume, sample
 from levymc_lab.framework import Check, Table, nearest
 
 DASHED, DOTTED = (0, (4, 2)), (0, (1, 1))  # of lines, for Matplotlib
@@ -77,6 +83,36 @@ def gathered(rows: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
 def centres(edges: np.ndarray) -> np.ndarray:
     """The middles of the bins of a histogram, to six decimals."""
     return ((edges[:-1] + edges[1:]) / 2).round(6)
+
+
+def sampled(
+    algorithm: Algorithm,
+    key: Any,
+    starts: Any,
+    num_steps: int,
+    *,
+    store: Path | None = None,
+    **how: Any,
+) -> Result:
+    """As `levymc.sample`, but goes on with a store that is there already.
+
+    That steps diverge is a finding, not news.  And a run that is interrupted is none: what there is
+    of it must not be taken for a cell.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r".*would have left the finite numbers")
+        if store is not None and store.exists():
+            result = resume(store, progress=False)
+        else:
+            result = sample(algorithm, key, starts, num_steps, store=store, progress=False, **how)
+    if result.is_interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
+def wide(x: Any) -> Array:
+    """In the widest precision that is allowed, for sums over many steps of float32."""
+    return jnp.asarray(x, float)
 
 
 def plain_ticks(axis: Axis, places: Sequence[float | int] = (1, 2, 5)) -> None:

@@ -17,22 +17,20 @@ stays in the left well is off by 3.26, and 3.23 is published at α = 2.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from levymc import algorithms, schedules
+from levymc import iterate, observe, schedules
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLACK, GREY, INK, ORANGE, SAMPLERS, new_figure, note
 
 from . import _double_well as well
 from ._generator import leading_density
-from ._shared import DASHED, DOTTED, failures, heavy, legend_below, plain_ticks, published
+from ._shared import DASHED, DOTTED, failures, heavy, legend_below, plain_ticks, published, wide
 
 START = -5.0
 GRID = np.linspace(-20.0, 20.0, 1001)  # finer or wider changes the mean by less than 1e-5
@@ -41,6 +39,12 @@ EULER, TAMED, EXACT, ADJUSTED = METHODS
 BY_SIZE, BY_MEAN = "mean |bias|", "|mean bias|"
 PLATEAU = (1.55, 1.6, 1.65, 1.7)  # where the published bias is nearly level
 CLOSE = 0.15  # of two mean |bias|; a set of ten scatters by 0.1 or more
+OBSERVERS = {
+    "mean": observe.mean(wide),
+    "histogram": observe.histogram(well.EDGES, wide),
+    "hops": observe.hops(*well.CORES),
+    "divergences": observe.divergences(),
+}
 
 
 @dataclass(frozen=True)
@@ -77,92 +81,32 @@ def run_cell(config: DoubleWellBias, cell: Cell, key: Any) -> CellResult:
     """Arrays of pairs × sets × repeats; the histograms are those of a set."""
     pairs = config.pairs(cell["method"])
     shape = (len(pairs), config.num_sets, config.num_repeats)
-    a, b = np.repeat(pairs, config.num_sets * config.num_repeats, axis=0).T
-    chains = simulate(cell["method"], cell["alpha"], a, b, START, config.num_steps, key)
-    histogram = np.asarray(chains.histogram).reshape(*shape, -1).mean(axis=2)
+    count = config.num_sets * config.num_repeats
+    found = simulate(cell["method"], cell["alpha"], pairs, count, config.num_steps, key)
+    histogram = found["histogram"].reshape(*shape, -1).mean(axis=2)
     return {
-        "bias": np.asarray(chains.mean).reshape(shape) - well.MEAN,
+        "bias": found["mean"].reshape(shape) - well.MEAN,
         "tv": np.abs(histogram - well.masses()).sum(axis=-1) / 2,
         "left_mass": histogram[..., : well.EDGES.size // 2 + 1].sum(axis=-1),
-        "hops": np.asarray(chains.hops).reshape(shape).mean(axis=2),
-        "exploded": np.asarray(chains.exploded).reshape(shape).mean(axis=2),
+        "hops": found["hops"].reshape(shape).mean(axis=2),
+        "exploded": (found["divergences"] > 0).reshape(shape).mean(axis=2),
     }
 
 
-class Summary(NamedTuple):
-    """One entry a chain; `histogram` has the bins of `EDGES`, and one on either side."""
-
-    mean: Array
-    histogram: Array
-    hops: Array
-    exploded: Array
-
-
-class _Progress(NamedTuple):
-    state: Any
-    total: Array
-    weighted: Array
-    histogram: Array
-    well: Array  # the last one visited: -1 or 1
-    hops: Array
-    exploded: Array
-
-
 def simulate(
-    method: str, alpha: float, a: np.ndarray, b: np.ndarray, start: float, count: int, key: Any
-) -> Summary:
-    """`count` steps of a chain for each pair of entries of a and b, in float32.
+    method: str, alpha: float, pairs: np.ndarray, count: int, num_steps: int, key: Any
+) -> dict[str, np.ndarray]:
+    """Of `count` chains for each pair (a, b), in float32, what is observed of every step.
 
-    Every chain has its own random numbers.  Of its draws there remain the weighted mean and
-    histogram, and the number of hops.  A step that would leave the finite numbers is not made, and
-    marks its chain as exploded.
+    Every chain has its own random numbers.  A step that would leave the finite numbers is not made,
+    and counts as a divergence.
     """
-    pairs = jnp.float32(a), jnp.float32(b)
-
-    def sampler(a: Array, b: Array) -> algorithms.SamplingAlgorithm:
-        return well.algorithm(well.Sampler(method, alpha, schedules.polynomial(a, b)))
-
-    def move(a: Array, b: Array, key: Array, state: Any) -> Any:
-        return sampler(a, b).step(key, state)
-
-    def advance(so_far: _Progress, key: Array) -> tuple[_Progress, None]:
-        state, info = jax.vmap(move)(*pairs, jax.random.split(key, a.size), so_far.state)
-        return _record(so_far, state, info), None
-
-    @jax.jit
-    def run(key: Array) -> Summary:
-        begin = jax.vmap(lambda a, b: sampler(a, b).init(jnp.float32(start)))(*pairs)
-        keys = jax.random.split(key, count)
-        last, _ = jax.lax.scan(advance, _empty(begin, a.size, start), keys)
-        histogram = last.histogram / last.total[:, None]
-        return Summary(last.weighted / last.total, histogram, last.hops, last.exploded)
-
-    return run(key)
-
-
-def _empty(state: Any, size: int, start: float) -> _Progress:
-    zeros, none = jnp.zeros(size), jnp.zeros(size, jnp.int32)
-    side = jnp.full(size, jnp.int32(np.sign(start)))
-    histogram = jnp.zeros((size, well.EDGES.size + 1))
-    return _Progress(state, zeros, zeros, histogram, side, none, jnp.zeros(size, bool))
-
-
-def _record(so_far: _Progress, state: Any, info: Any) -> _Progress:
-    x, weight = state.position, info.step_size.astype(so_far.total.dtype)
-    low, high, last = well.EDGES[0], well.EDGES[-1], well.EDGES.size - 1
-    place = jnp.floor((x - low) * (last / (high - low)))
-    bins = jnp.clip(place, -1, last).astype(jnp.int32) + 1
-    left, right = well.CORES
-    here = jnp.where(x < left, -1, jnp.where(x > right, 1, so_far.well))
-    return _Progress(
-        state,
-        so_far.total + weight,
-        so_far.weighted + weight * x,
-        so_far.histogram.at[jnp.arange(x.size), bins].add(weight),
-        here,
-        so_far.hops + (here != so_far.well),
-        so_far.exploded | info.is_divergent,
-    )
+    tried = [schedules.polynomial(*pair) for pair in pairs.tolist()]
+    samplers = [well.algorithm(well.Sampler(method, alpha, steps)) for steps in tried]
+    every = [sampler for sampler in samplers for _ in range(count)]
+    starts = jnp.full(len(every), START, jnp.float32)
+    (last,) = iterate(every, key, starts, num_steps, at=[num_steps], observe=OBSERVERS)
+    return {name: np.asarray(values) for name, values in last.observed.items()}
 
 
 def diffusion(alpha: float) -> dict[str, Any]:

@@ -20,27 +20,26 @@ starts and where the steps are counted from; -5 and 2 reproduce its curves.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from levymc import algorithms, drifts, integrators, riesz
-from levymc.run import sample
+from levymc import algorithms, drifts, integrators, iterate, observe, riesz
+from levymc._trees import module
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import CYCLE, GREY, new_figure, note
 
 from . import _double_well as well
 from ._generator import Grid, exact_density, stationary_density, truncated_density, truncated_drift
-from ._shared import failures, gathered, groups, published, spread_colour
+from ._shared import failures, gathered, groups, published, sampled, spread_colour
 
 SPACING = 0.06  # h of the figure's upper panel
 START = -5.0
@@ -194,7 +193,7 @@ def run_chains(
     starts = jnp.interp(jax.random.uniform(key_start, (config.num_chains,)), levels, x)
     half = round(config.chain_time / config.step_size) // 2
     thin = max(1, half // 20)
-    result = sample(chain, key_run, starts, half, burn_in=half, thin=thin, progress=False)
+    result = sampled(chain, key_run, starts, half, burn_in=half, thin=thin)
     return np.asarray(result.positions)
 
 
@@ -207,28 +206,18 @@ def mean_abs_bias(
     num_repeats: int,
 ) -> Float[np.ndarray, " n"]:
     """For each (α, h, K) the mean over the repeats of |weighted mean - mean of the target|."""
-    keys = jax.random.split(key, (alpha.size, num_repeats))
-    settings = [jnp.asarray(column)[:, None] for column in (alpha, h, num_terms)]
-    wide = [jnp.broadcast_to(column, keys.shape) for column in settings]
-    means = jax.jit(jax.vmap(jax.vmap(partial(_weighted_mean, num_steps=num_steps))))
-    return np.abs(np.asarray(means(keys, *wide)) - well.MEAN).mean(axis=1)
+    settings = zip(alpha.tolist(), h.tolist(), num_terms.tolist(), strict=True)
+    schemes = [_scheme(*setting) for setting in settings]
+    every = [scheme for scheme in schemes for _ in range(num_repeats)]
+    starts, observers = jnp.full(len(every), START), {"mean": observe.mean()}
+    (last,) = iterate(every, key, starts, num_steps, at=[num_steps], observe=observers)
+    means = np.asarray(last.observed["mean"]).reshape(-1, num_repeats)
+    return np.abs(means - well.MEAN).mean(axis=1)
 
 
-def _weighted_mean(key: Any, alpha: Any, h: Any, num_terms: Any, num_steps: int) -> Any:
-    """Σ η_n X_n / Σ η_n of one chain."""
-    drift = traced_drift(alpha, h, num_terms, MOST_TERMS)
-    euler = integrators.euler()
-    chain = algorithms.flmc(well.target, step_size, alpha, drift=drift, integrator=euler)
-
-    def advance(carry: Any, key_step: Any) -> Any:
-        state, total, length = carry
-        state, info = chain.step(key_step, state)
-        return (state, total + info.step_size * state.position, length + info.step_size), None
-
-    zero = jnp.zeros_like(alpha)
-    start = chain.init(START + zero), zero, zero
-    (_, total, length), _ = jax.lax.scan(advance, start, jax.random.split(key, num_steps))
-    return total / length
+def _scheme(alpha: float, h: float, num_terms: float) -> algorithms.SamplingAlgorithm[Any]:
+    drift, euler = PaddedDrift.of(alpha, h, num_terms), integrators.euler()
+    return algorithms.flmc(well.target, step_size, alpha, drift=drift, integrator=euler)
 
 
 def step_size(n: Any) -> Any:
@@ -236,19 +225,27 @@ def step_size(n: Any) -> Any:
     return (1e-7 / (n + 1)) ** 0.6
 
 
-def traced_drift(alpha: Any, h: Any, num_terms: Any, most: int) -> Callable[[Any], Array]:
-    """b̃ for K ≤ `most`, where α, h and K may be traced."""
-    k = jnp.arange(-most, most + 1)
-    every = riesz.unchecked_coefficients(alpha - 2, most)[jnp.abs(k)]
-    weights = jnp.where(jnp.abs(k) <= num_terms, every, 0.0) * h ** (2 - alpha)
-    slope = jax.vmap(jax.grad(well.target))
+@module()
+class PaddedDrift(drifts.Drift):
+    """b̃ with zeros for the terms beyond K, so that all K ≤ `MOST_TERMS` share one program.
 
-    def drift(x: Any) -> Array:
-        places = x - h * k
-        ratios = jnp.exp(well.target(places) - well.target(x))
-        return jnp.sum(weights * slope(places) * ratios)
+    weights: of the terms k = 0, ±1, …, h^{2-α} g_{α-2,k} up to K.
+    """
 
-    return drift
+    h: Any
+    weights: Any
+
+    @classmethod
+    def of(cls, alpha: float, h: float, num_terms: float | int) -> "PaddedDrift":
+        every = h ** (2 - alpha) * np.asarray(riesz.unchecked_coefficients(alpha - 2, MOST_TERMS))
+        return cls(h, np.where(np.arange(MOST_TERMS + 1) <= num_terms, every, 0.0))
+
+    def evaluate(self, position: Any) -> drifts.Values:
+        k = np.arange(-MOST_TERMS, MOST_TERMS + 1)
+        places = position - self.h * k
+        ratios = jnp.exp(well.target(places) - well.target(position))
+        slopes = jax.vmap(jax.grad(well.target))(places)
+        return drifts.Values(jnp.sum(self.weights[abs(k)] * slopes * ratios))
 
 
 def summarise(config: Truncation, results: Mapping[str, CellResult]) -> Tables:

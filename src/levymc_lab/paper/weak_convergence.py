@@ -25,12 +25,12 @@ from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from levymc import schedules
+from levymc import iterate, observe, schedules
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREEN, GREY, PURPLE, new_figure, note
 
 from . import _double_well as well
-from ._shared import failures, legend_below, plain_ticks
+from ._shared import failures, legend_below, plain_ticks, wide
 
 ALPHA = 1.7
 LOCAL, LEFT, POSITION = "cos x", "left well", "x"
@@ -72,38 +72,26 @@ def run_cell(config: WeakConvergence, cell: Cell, key: Any) -> CellResult:
 
 def estimates(steps: str, lengths: np.ndarray, num_repeats: int, key: Any) -> dict[str, np.ndarray]:
     """ν_N(g) for each N of `lengths`, g and repeat, and H_N; repeats start in either well."""
-    sampler = well.algorithm(well.Sampler("FLMC, tamed", ALPHA, _schedule(steps)))
+    schedule, last = _schedule(steps), int(lengths[-1])
+    sampler = well.algorithm(well.Sampler("FLMC, tamed", ALPHA, schedule))
     wells = jnp.float32([well.LEFT_MINIMUM, well.RIGHT_MINIMUM])
-    states = jax.vmap(sampler.init)(jnp.resize(wells, (num_repeats,)))
-    sums = jnp.zeros((len(FUNCTIONS), num_repeats))
-    found, times = [], []
-    so_far, done = (states, jnp.zeros(()), sums), 0
-    advance = jax.jit(lambda *args: _advance(sampler, key, *args))
-    for length in lengths.tolist():
-        so_far, done = advance(done, length, so_far), length
-        found.append(np.asarray(so_far[2] / so_far[1]))
-        times.append(float(so_far[1]))
-    return {"estimates": np.stack(found), "time": np.array(times)}
+    starts = jnp.resize(wells, (num_repeats,))
+    observers = {"means": observe.mean(functions)}
+    visits = iterate(sampler, key, starts, last, at=lengths, observe=observers)
+    found = [np.asarray(visit.observed["means"]).T for visit in visits]
+    sizes = np.broadcast_to(schedule(np.arange(1, last + 1)), last)
+    return {"estimates": np.stack(found), "time": np.cumsum(sizes)[lengths - 1]}
+
+
+def functions(x: Any) -> Array:
+    """Each g of x."""
+    return jnp.stack([wide(g(x)) for g in FUNCTIONS.values()])
 
 
 def _schedule(name: str) -> schedules.Schedule:
     if name == CONSTANT:
         return schedules.constant(STEP_SIZE)
     return schedules.polynomial(*SCHEDULES[name])
-
-
-def _advance(sampler: Any, key: Array, begin: Any, end: Any, so_far: Any) -> Any:
-    """From step `begin` to `end`; states, Σ η, and Σ η g for each g and repeat."""
-
-    def step(number: Array, so_far: Any) -> Any:
-        states, total, sums = so_far
-        keys = jax.random.split(jax.random.fold_in(key, number), sums.shape[1])
-        states, info = jax.vmap(sampler.step)(keys, states)
-        weight = info.step_size[0].astype(total.dtype)
-        values = jnp.stack([g(states.position) for g in FUNCTIONS.values()])
-        return states, total + weight, sums + weight * values
-
-    return jax.lax.fori_loop(begin, end, step, so_far)
 
 
 def exact() -> dict[str, float]:
