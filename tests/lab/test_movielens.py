@@ -41,15 +41,15 @@ def test_a_watched_chain_is_the_algorithm_s_own():
     """Looking at a chain changes neither where it goes nor that it is reproducible."""
     part = ml.part("small", is_tuning=False)
     model = ml.fast(part, batch_size=500, step_size=1e-4, alpha=1.7, curvature=True)
-    chain, start = ml.Watched(model), ml.start(part, 0, 0.1)
-    often = list(chain.chain(start, jax.random.key(1), np.array([1, 2, 7])))
-    once = list(chain.chain(start, jax.random.key(1), np.array([7])))
+    start = ml.start(part, 0, 0.1)
+    often = list(ml.watch(model, start, jax.random.key(1), np.array([1, 2, 7])))
+    once = list(ml.watch(model, start, jax.random.key(1), np.array([7])))
     np.testing.assert_array_equal(often[-1].position["users"], once[-1].position["users"])
     assert [v.steps for v in often] == [1, 2, 7]
     assert often[-1].divergences == 0
-    state = model.algorithm.init(start)
+    state, key_chain = model.algorithm.init(start), jax.random.fold_in(jax.random.key(1), 0)
     for number in range(7):
-        key = jax.random.fold_in(jax.random.key(1), number)
+        key = jax.random.fold_in(key_chain, number)
         state, _ = model.algorithm.step(key, state, model.data)
     # Without a kernel XLA may round otherwise in a loop than step by step.
     np.testing.assert_allclose(
@@ -73,8 +73,8 @@ def test_variants_differ_by_their_noise_alone():
     start, key, alpha, a = ml.start(part, 0, 0.3), jax.random.key(0), 1.5, 1e-7
     moved = {}
     for variant in movielens_convergence.VARIANTS:
-        chain = movielens_convergence.sampler(part, variant, alpha, a)
-        (visit,) = chain.chain(start, key, np.array([1]))
+        model = movielens_convergence.sampler(part, variant, alpha, a)
+        (visit,) = ml.watch(model, start, key, np.array([1]))
         shift = np.asarray(visit.position["users"])[:, : ml.RANK] - np.asarray(start["users"])
         moved[variant.id] = shift
     noise = {name: shift - moved["sgd"] for name, shift in moved.items()}

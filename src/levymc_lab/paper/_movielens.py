@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc import models
+from levymc import iterate, models, whole
+from levymc.run.observe import divergences
 from levymc_lab import data
 from levymc_lab.framework import Table
 
@@ -137,32 +138,19 @@ class Visit(NamedTuple):
     position: Any
 
 
-class Watched:
-    """A sampler, compiled once, whose chain stops at given steps to be looked at."""
+def watch(model: Any, position: Any, key: Any, marks: Any) -> Iterator[Visit]:
+    """A chain of the model at each of `marks`; the time does not count compiling nor looking."""
+    start, ratings = jax.tree.map(lambda leaf: leaf[None], position), whole(model.data)
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        self._advance = jax.jit(self._run)
+    def chain(at: Any) -> Iterator[Any]:
+        given = model.algorithm, key, start, int(at[-1])
+        return iterate(*given, at=at, minibatches=ratings, observe={"divergent": divergences()})
 
-    def _run(self, state: Any, key: Array, end: Array, data: Any) -> tuple[Any, Array]:
-        def body(so_far: Any) -> Any:
-            state, count = so_far
-            state, info = self.model.algorithm.step(
-                jax.random.fold_in(key, state.step), state, data
-            )
-            return state, count + info.is_divergent
-
-        return jax.lax.while_loop(lambda s: s[0].step < end, body, (state, jnp.int32(0)))
-
-    def chain(self, position: Any, key: Array, marks: np.ndarray) -> Iterator[Visit]:
-        """The chain at each of `marks`; the time does not count compiling nor looking."""
-        state = self.model.algorithm.init(position)
-        jax.block_until_ready(self._advance(state, key, jnp.int32(0), self.model.data))
-        seconds, divergences = 0.0, 0
-        for mark in marks.tolist():
-            begin = time.process_time()  # one thread: the same on a busy machine
-            state, count = self._advance(state, key, jnp.int32(mark), self.model.data)
-            jax.block_until_ready(state)
-            seconds += time.process_time() - begin
-            divergences += int(count)
-            yield Visit(mark, seconds, divergences, state.position)
+    next(chain([1]))  # compiled before the clock runs
+    visits, seconds = chain(marks), 0.0
+    for _ in marks:
+        begin = time.process_time()  # one thread: the same on a busy machine
+        step, states, observed = next(visits)
+        seconds += time.process_time() - begin
+        here = jax.tree.map(lambda leaf: leaf[0], states.position)
+        yield Visit(step, seconds, int(observed["divergent"][0]), here)

@@ -25,7 +25,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from levymc import schedules, stable
+from levymc import models, schedules, stable
 from levymc.riesz import leading_coefficient
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import (
@@ -144,7 +144,7 @@ def marks(length: int) -> np.ndarray:
     return np.unique(np.round(np.concatenate(spaced)).astype(int))
 
 
-def sampler(part: ml.Part, variant: Variant, alpha: float, a: float) -> ml.Watched:
+def sampler(part: ml.Part, variant: Variant, alpha: float, a: float) -> models.FastFactorization:
     """The variant at that α; the drift's step is bounded by the row's curvature."""
     scale = float(leading_coefficient(alpha - 2)) if variant.alpha_two else 1.0
     steps = schedules.polynomial(a * scale ** (1 / POWER), POWER)
@@ -159,12 +159,16 @@ def sampler(part: ml.Part, variant: Variant, alpha: float, a: float) -> ml.Watch
         model = ml.with_noise(model, jnp.asarray(stable.quantile_table(2.0)))
     if variant.law == "none":
         model = ml.with_noise(model, 0 * model.data.quantiles)
-    return ml.Watched(model)
+    return model
 
 
-def errors(part: ml.Part, chain: ml.Watched, position: Any, key: Any, at: np.ndarray) -> np.ndarray:
+def errors(
+    part: ml.Part, model: models.FastFactorization, position: Any, key: Any, at: np.ndarray
+) -> np.ndarray:
     predict = ml.predictor(part, 0.0)
-    return np.array([ml.rmse(predict(v.position), part) for v in chain.chain(position, key, at)])
+    return np.array(
+        [ml.rmse(predict(v.position), part) for v in ml.watch(model, position, key, at)]
+    )
 
 
 def positive_start(part: ml.Part, seed: int, scale: float, mean: float) -> Any:
@@ -193,9 +197,9 @@ def fit(config: Convergence, cell: Cell, key: Any) -> CellResult:
     mean = mean_for(part, wanted[0])
     best: tuple[float, float, float, np.ndarray] | None = None
     for a in config.fit_a:
-        chain = sampler(part, VARIANTS[0], alpha, a)
+        model = sampler(part, VARIANTS[0], alpha, a)
         for scale in config.fit_scales:
-            found = errors(part, chain, positive_start(part, 0, scale, mean), key, at)
+            found = errors(part, model, positive_start(part, 0, scale, mean), key, at)
             distance = float(np.abs(found - wanted).mean())
             if best is None or distance < best[0]:
                 best = distance, a, scale, found
@@ -216,9 +220,9 @@ def ablate(config: Convergence, cell: Cell, key: Any) -> CellResult:
     a = config.fit_a[len(config.fit_a) // 2]
     found = {"steps": at, "a": a, "mean": mean}
     for variant in variants_of(cell["alpha"]):
-        chain = sampler(part, variant, cell["alpha"], a)
+        model = sampler(part, variant, cell["alpha"], a)
         runs = [
-            errors(part, chain, positive_start(part, seed, config.fit_scales[0], mean), k, at)
+            errors(part, model, positive_start(part, seed, config.fit_scales[0], mean), k, at)
             for seed, k in enumerate(jax.random.split(key, config.num_seeds))
         ]
         found[variant.id] = np.stack(runs)
@@ -235,10 +239,10 @@ def tune(config: Convergence, cell: Cell, key: Any) -> CellResult:
     ]
     a = choices[int(np.argmin(scores))]
     part = ml.part(cell["set"], is_tuning=False)
-    chain = sampler(part, variant, alpha, a)
+    model = sampler(part, variant, alpha, a)
     count = config.num_seeds if cell["set"] == config.first else 1
     runs = [
-        errors(part, chain, ml.start(part, seed), k, at)
+        errors(part, model, ml.start(part, seed), k, at)
         for seed, k in enumerate(jax.random.split(key_report, count))
     ]
     return {
@@ -251,9 +255,9 @@ def _last_error(
     name: str, variant: Variant, alpha: float, a: float, length: int, key: Any
 ) -> float:
     part = ml.part(name, is_tuning=True)
-    chain = sampler(part, variant, alpha, a)
+    model = sampler(part, variant, alpha, a)
     position = ml.start(part, 0)
-    return float(errors(part, chain, position, key, np.array([length]))[-1])
+    return float(errors(part, model, position, key, np.array([length]))[-1])
 
 
 def summarise(config: Convergence, results: Mapping[str, CellResult]) -> Tables:

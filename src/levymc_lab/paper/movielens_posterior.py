@@ -201,13 +201,13 @@ def _runs(
     config: Posterior, method: Method, chosen: Setting, part: ml.Part, keys: Any, length: int
 ) -> Iterator[dict[str, Any]]:
     """A run of that many steps for each key, with what is measured of it."""
-    chain = ml.Watched(sampler(config, method, chosen, part))
+    model = sampler(config, method, chosen, part)
     every, burn_in = config.every, config.burn_in
     if method.kind != "sg":
         every, burn_in = 1, _burn_in(method)
     marks = np.arange(every, length + 1, every)
     for seed, key in enumerate(keys):
-        yield _score(part, chain.chain(ml.start(part, seed), key, marks), burn_in)
+        yield _score(part, ml.watch(model, ml.start(part, seed), key, marks), burn_in)
 
 
 def _score(part: ml.Part, visits: Iterable[ml.Visit], burn_in: int) -> dict[str, Any]:

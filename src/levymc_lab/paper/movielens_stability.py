@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from levymc import models
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure, note
 
@@ -87,20 +88,19 @@ def run_cell(config: Stability, cell: Cell, key: Any) -> CellResult:
         cap=option.cap,
         truncation=option.bound,
     )
-    chain = ml.Watched(model)
     keys = jax.random.split(key, config.num_seeds)
-    runs = [_follow(config, part, chain, seed, k) for seed, k in enumerate(keys)]
+    runs = [_follow(config, part, model, seed, k) for seed, k in enumerate(keys)]
     return {"source": part.source, **gathered(runs)}
 
 
 def _follow(
-    config: Stability, part: ml.Part, chain: ml.Watched, seed: int, key: Any
+    config: Stability, part: ml.Part, model: models.FastFactorization, seed: int, key: Any
 ) -> dict[str, float | int]:
     """Until the end or the first divergence; the mean is over the second half."""
     predict = ml.predictor(part, part.center)
     marks = np.arange(config.every, config.num_steps + 1, config.every)
     total, count = np.zeros(part.test.num_ratings), 0
-    for visit in chain.chain(ml.start(part, seed), key, marks):
+    for visit in ml.watch(model, ml.start(part, seed), key, marks):
         if visit.divergences:
             return {"lasted": visit.steps - config.every, "error": np.nan, "clipped": np.nan}
         if visit.steps > config.num_steps // 2:
