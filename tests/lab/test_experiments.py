@@ -108,6 +108,29 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, done):
     assert results.manifest["wall_seconds"] == pytest.approx(total, abs=0.01)
 
 
+def test_a_cell_goes_on_with_what_it_kept_in_its_folder(tmp_path):
+    """It is killed once after it kept something, and once before its folder was removed."""
+
+    def kept(config, cell, key):
+        half = cell.folder / "half"
+        if not half.exists():
+            half.parent.mkdir(parents=True)
+            half.write_text("7")
+            raise KeyboardInterrupt
+        return {"draws": np.zeros(3), "mean": float(half.read_text()), "name": cell.id}
+
+    experiment = dataclasses.replace(changed(num_cells=1), run_cell=kept)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, experiment)
+    assert run(tmp_path, experiment).tables["means"]["mean"].tolist() == [7.0]
+    cells = tmp_path / "toy/cells"
+    assert [path.name for path in cells.iterdir()] == ["cell-0.npz"]
+    (cells / "cell-0").mkdir()
+    (tmp_path / "toy/tables/means.csv").unlink()
+    run(tmp_path, experiment)
+    assert [path.name for path in cells.iterdir()] == ["cell-0.npz"]
+
+
 def test_a_finished_run_is_left_alone(tmp_path):
     run(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}

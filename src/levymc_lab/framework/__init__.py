@@ -3,7 +3,8 @@
 An experiment is one package with a constant ``EXPERIMENT``, an `Experiment`, entered by its name
 into ``MODULES`` of ``_registry.py``.  `run` cuts it into cells, independent units of work, each of
 which is deterministic in the seed and its own id and is kept on disk as soon as it is made: a run
-that was killed goes on with the next missing cell.  From the cells come tables, from the tables
+that was killed goes on with the next missing cell, and inside it if the cell kept a store of its
+chain in ``cell.folder``.  From the cells come tables, from the tables
 the checks, the verdict and the figures::
 
     cells(config)                   -> [Cell(id, parameters), …]
@@ -23,6 +24,7 @@ A results folder, OUT/NAME, holds::
 
     manifest.json     configuration, seed, versions, git revision, wall time, status
     cells/ID.npz      one for each cell; needed until the tables are made
+    cells/ID/         while the cell is made, what it needs to go on if it is killed
     tables/*.csv, *.json
     checks.json       checks and verdict
     figures/*.png, *.svg

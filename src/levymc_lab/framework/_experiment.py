@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
@@ -32,11 +33,14 @@ class Cell:
     parameters: what `run_cell` needs to know; read as ``cell["alpha"]``.
     stream: the name of the random numbers, by default the id.  Cells that share it share their
         key, for comparisons with common random numbers.
+    folder: where `run_cell` may keep what it needs to go on if it is killed, such as the store of a
+        chain; it may not exist yet, and is removed once the cell is made.  None outside of `run`.
     """
 
     id: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     stream: str = ""
+    folder: Path | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.parameters[name]

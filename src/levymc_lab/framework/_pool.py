@@ -1,7 +1,9 @@
 """Cells, made in other processes or in this one."""
 
+import dataclasses
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,19 +21,28 @@ from ._results import write_cell
 
 
 class Task(NamedTuple):
-    """A cell to make, and the file for it."""
+    """A cell to make, and the file for it.
+
+    folder: what it may keep to go on if it is killed.
+    """
 
     experiment: Experiment
     config: Any
     cell: Cell
     seed: int
     path: Path
+    folder: Path
 
     def work(self) -> None:
         """Make the cell and write it."""
+        cell = dataclasses.replace(self.cell, folder=self.folder)
         with self.experiment.precision():
-            key = self.cell.key(self.seed)
-            write_cell(self.path, self.experiment.run_cell(self.config, self.cell, key))
+            write_cell(self.path, self.experiment.run_cell(self.config, cell, cell.key(self.seed)))
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove what the cell kept, now that it is made."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def make(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:

@@ -50,6 +50,9 @@ class Folder(NamedTuple):
     def cell(self, id: str) -> Path:
         return self.cells / f"{id}.npz"
 
+    def scratch(self, id: str) -> Path:
+        return self.cells / id
+
     def table(self, name: str, suffix: str) -> Path:
         return self.path / "tables" / f"{name}.{suffix}"
 

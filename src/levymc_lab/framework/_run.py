@@ -142,15 +142,11 @@ class _Work:
 
     def complete(self, manifest: dict[str, Any], jobs: int, on_progress: Progress) -> None:
         """Make the cells that are missing, then all that comes from them."""
-        files = {cell.id: self.folder.cell(cell.id) for cell in self.cells}
-        tasks = [
-            Task(self.experiment, self.config, cell, manifest["seed"], files[cell.id])
-            for cell in self.cells
-            if not files[cell.id].exists()
-        ]
+        tasks = [self._task(cell, manifest["seed"]) for cell in self.cells]
+        missing = [task for task in tasks if not task.path.exists()]
         session: dict[str, Any] = {"started": now(), "git": git_state(), "jobs": jobs, "cells": 0}
         manifest["sessions"].append(session)
-        done = len(files) - len(tasks)
+        done = len(tasks) - len(missing)
         with clocked(self.folder.manifest, manifest, session) as record:
 
             def count() -> None:
@@ -158,12 +154,18 @@ class _Work:
                 done += 1
                 session["cells"] += 1
                 record()
-                on_progress(done, len(files))
+                on_progress(done, len(tasks))
 
-            on_progress(done, len(files))
-            make(tasks, jobs, count)
+            on_progress(done, len(tasks))
+            make(missing, jobs, count)
+            for task in tasks:  # also what a process left that was killed before it could tidy
+                task.tidy()
             manifest["tables"] = self._write_tables()
             self.write_judgement_and_figures(manifest["tables"])
+
+    def _task(self, cell: Cell, seed: int) -> Task:
+        paths = self.folder.cell(cell.id), self.folder.scratch(cell.id)
+        return Task(self.experiment, self.config, cell, seed, *paths)
 
     def write_judgement_and_figures(self, names: list[str]) -> None:
         """All that comes from the tables."""
