@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import levymc
+from levymc.run import _store
 from levymc_lab import data, paper
 from levymc_lab import framework as experiments
 from levymc_lab.paper import sbn_stepsize
@@ -174,20 +175,15 @@ def test_cells_share_streams_by_seed_and_have_ids_of_their_own():
 
 
 def one_step(kind, alpha=1.6, step=2.828e-4):
-    """How the weights move in the first step."""
-    config = dataclasses.replace(QUICK, num_train=100)
-    cell = {"kind": kind, "alpha": alpha, "step": step, "length": 10}
-    model = sbn_stepsize.network(8, 1)
-    how = sbn_stepsize.settings(config, cell)
-    law = alpha if kind == "sgfla" else 2.0
-    advance = sbn_stepsize.program(model, law, 100)
-    points = {"images": jnp.asarray(sbn_stepsize.split(config).train)}
-    position = model.init(jax.random.key(0), dtype=jnp.float32)
-    start = levymc.sgfla(model.grad_estimator(1), 1.0, law).init(position)
-    state = levymc.algorithms.AugmentedState(start, None)
-    (moved, divergences), how_far = advance(how, state, jax.random.key(1), 1, points), how.step
-    assert int(divergences) == 0
-    return np.asarray(moved.position["weights"] - position["weights"]), how_far
+    """How the weights move in the first step, of 100 images from one start."""
+    config = dataclasses.replace(QUICK, num_train=100, batch_size=100)
+    cell = {"kind": kind, "alpha": alpha, "step": step, "length": 1}
+    key, model = jax.random.key(0), sbn_stepsize.network(8, 1)
+    run = sbn_stepsize.chain(config, cell, model, key)
+    position = model.init(jax.random.split(key)[0], dtype=jnp.float32)
+    assert run.divergences == 0
+    how_far = sbn_stepsize.settings(config, cell).step
+    return np.asarray(run.positions[0]["weights"] - position["weights"]), how_far
 
 
 def test_parts_of_the_step_differ_as_they_say():
@@ -220,18 +216,46 @@ def test_the_drift_is_c_alpha_eta_times_the_gradient():
     )
     config = dataclasses.replace(QUICK, num_train=100)
     model = sbn_stepsize.network(8, 1)
-    key_batch, key_step = jax.random.split(jax.random.fold_in(jax.random.key(1), 0))
+    key_start, key_run = jax.random.split(jax.random.key(0))
+    key_first = jax.random.fold_in(jax.random.fold_in(key_run, 0), 0)  # of chain 0, step 0
+    key_batch, key_step = jax.random.split(key_first)
     key_latents, _ = jax.random.split(key_step)
     batch = levymc.batches({"images": sbn_stepsize.split(config).train}, 100).draw(key_batch)
-    position = model.init(jax.random.key(0), dtype=jnp.float32)
+    position = model.init(key_start, dtype=jnp.float32)
     complete, _ = model.latents(key_latents, position, batch)
     gradient = model.grad_estimator(100)(position, complete)["weights"]
     np.testing.assert_allclose(moved, how_far * np.asarray(gradient), rtol=1e-3, atol=2e-6)
 
 
+def test_a_chain_that_was_killed_goes_on_to_the_same_numbers(tmp_path, monkeypatch):
+    """It fails after its first part, and is called again as the framework would."""
+    config = dataclasses.replace(QUICK, num_iterations=40, num_train=100)
+    cell = {"kind": "best", "alpha": 1.6, "step": 1e-4, "length": 40}
+    key, model, store = jax.random.key(0), sbn_stepsize.network(4, 1), tmp_path / "cell" / "chain"
+    append = _store._Sink.append
+
+    def fail(sink, part):
+        append(sink, part)
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_store._Sink, "append", fail)
+        with pytest.raises(RuntimeError, match="killed"):
+            sbn_stepsize.chain(config, cell, model, key, store)
+    assert 0 < _store.open_store(store).done < 40
+    resumed = sbn_stepsize.chain(config, cell, model, key, store)
+    whole = sbn_stepsize.chain(config, cell, model, key)
+    assert resumed.marks.tolist() == whole.marks.tolist()
+    for one, other in zip(resumed.positions, whole.positions, strict=True):
+        jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
 def test_decreasing_steps_are_the_config_s():
     how = sbn_stepsize.settings(QUICK, {"kind": "best", "alpha": 1.6, "step": 1.0})
-    assert how == (*QUICK.best, 1.0)
+    assert how == (1.6, *QUICK.best, 1.0)
+    eta, time_scale, power = QUICK.best
+    steps = sbn_stepsize.Decreasing(*QUICK.best)
+    assert steps(600) == pytest.approx(eta * (1 + 600 / time_scale) ** -power)
 
 
 def test_the_paper_s_figure_is_covered():

@@ -69,7 +69,7 @@ def tables_of(
         tables["runs"] = Table.stack(
             "Each run: the likelihood of test images a digit, by annealed importance sampling with "
             f"{config.num_temperatures} temperatures, and its standard error over the images; the "
-            "spread and the largest of the weights; seconds of one core.",
+            "spread and the largest of the weights; seconds of one core, with compiling.",
             (_row(config, cell, results[cell.id]) for cell in runs),
         )
         tables |= _grid(config, tables["runs"])

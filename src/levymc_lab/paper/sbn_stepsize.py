@@ -12,30 +12,29 @@ units are drawn, nor the temperatures; grey pixels are binarised at random, once
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from levymc import integrators, models
-from levymc.algorithms import AugmentedState, augmented, sgfla
+from levymc import augmented, batches, integrators, models, noises, observe, sgfla
+from levymc._trees import module
 from levymc.riesz import leading_coefficient
-from levymc.run import batches as batches_of
 from levymc_lab import data
 from levymc_lab.framework import Cell, CellResult, Experiment, Tables
 
 from ._sbn_stepsize_results import PARTICLES, SIDE, checks, figures, tables_of, verdict
-from ._shared import gathered
+from ._shared import gathered, sampled
 
 # The nine of the figure; those in `MAIN` have two seeds.
 STEPS = (3.998e-5, 4.473e-5, 5.478e-5, 7.071e-5, 8.367e-5, 1e-4, 1.6e-4, 2.236e-4, 2.828e-4)
 MAIN = (3.998e-5, 7.071e-5, 1e-4, 1.6e-4, 2.828e-4)
 NUM_MARKS = 10
-COLD = 1e-12  # a temperature at which there is no noise to speak of
 MOST_TRACED = 100  # images whose likelihood is followed through a run
 DOES = {"kind": "sgfla", "alpha": 2.0}
 
@@ -158,7 +157,7 @@ def _sweeps(config: StepSizes) -> list[Cell]:
 
 
 def run_cell(config: StepSizes, cell: Cell, key: Any) -> CellResult:
-    return anneal(config, key) if cell["kind"] == "annealing" else train(config, cell, key)
+    return anneal(config, cell, key) if cell["kind"] == "annealing" else train(config, cell, key)
 
 
 class Split(NamedTuple):
@@ -185,22 +184,23 @@ def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
     return Split(train, data.binarize(pictures.test_images[np.sort(chosen)], seed + 1))
 
 
-@lru_cache(maxsize=8)  # so that programs that were compiled for a model are found again
 def network(hidden: int, sweeps: int, method: str = "collapsed") -> models.BeliefNetwork:
     return models.sbn(SIDE * SIDE, hidden, sweeps=sweeps, method=method)
 
 
 class Settings(NamedTuple):
-    """Numbers of a run that its program takes as they come.
+    """Numbers of a run.
 
+    alpha: of the noise.
     step, time_scale, power: of the schedule η (1 + n/τ)^-b; constant for b = 0.
     temperature: of the noise, where α = 2.
     """
 
-    step: Any
-    time_scale: Any
-    power: Any
-    temperature: Any
+    alpha: float
+    step: float
+    time_scale: float = 1.0
+    power: float = 0.0
+    temperature: float = 1.0
 
 
 def settings(config: StepSizes, cell: Mapping[str, Any]) -> Settings:
@@ -211,47 +211,56 @@ def settings(config: StepSizes, cell: Mapping[str, Any]) -> Settings:
     """
     kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
     if kind == "best":
-        first, time_scale, power = config.best
-        return Settings(first, time_scale, power, 1.0)
+        return Settings(alpha, *config.best)
     if kind not in ("sgld", "normal", "sgd"):
-        return Settings(step, 1.0, 0.0, 1.0)
+        return Settings(alpha, step)
     drift = float(leading_coefficient(alpha - 2)) * step
-    temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": COLD}[kind]
-    return Settings(drift, 1.0, 0.0, temperature)
+    temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": 0.0}[kind]
+    return Settings(2.0, drift, temperature=temperature)
 
 
-@lru_cache(maxsize=8)
-def program(model: models.BeliefNetwork, alpha: float, batch_size: int) -> Callable[..., Any]:
-    """The compiled function of (settings, state, key, end, data) that makes steps up to `end`."""
+@module()
+class Decreasing:
+    """η (1 + n/τ)^-b."""
 
-    def advance(how: Settings, state: Any, key: Any, end: Any, data: Any) -> Any:
-        gradient, temperature = model.grad_estimator(len(data["images"])), how.temperature
-        # SGLD with the step η T and the gradient g/T moves by η g, with noise √(2 η T).
-        warmed = lambda x, batch: jax.tree.map(lambda g: g / temperature, gradient(x, batch))  # noqa: E731
-        algorithm = augmented(
-            sgfla(
-                warmed if alpha == 2 else gradient,
-                lambda n: temperature * how.step * (1 + n / how.time_scale) ** -how.power,
-                alpha,
-                integrator=integrators.euler(),
-            ),
-            model.latents,
-        )
-        batches = batches_of(data, batch_size)
+    eta: Any
+    time_scale: Any
+    power: Any
 
-        def step(so_far: Any) -> Any:
-            state, divergences = so_far
-            key_batch, key_step = jax.random.split(jax.random.fold_in(key, state.inner.step))
-            state, info = algorithm.step(key_step, state, batches.draw(key_batch))
-            return state, divergences + info.is_divergent
+    def __call__(self, n: Any) -> Any:
+        return self.eta * (1 + n / self.time_scale) ** -self.power
 
-        return jax.lax.while_loop(lambda s: s[0].inner.step < end, step, (state, jnp.int32(0)))
 
-    return jax.jit(advance)
+@module()
+class Tempered:
+    """Gaussian noise √(2 η T): a kind of noise, and its law."""
+
+    temperature: Any
+
+    def law(self, alpha: Any) -> "Tempered":
+        return self
+
+    def draw(self, key: Any, position: Any, step_size: Any) -> Any:
+        return noises.independent().law(2.0).draw(key, position, self.temperature * step_size)
+
+
+def algorithm(how: Settings, model: models.BeliefNetwork, num_images: int, is_warm: bool) -> Any:
+    """Of all settings with α = 2, and of all others, one compiled program."""
+    inner = sgfla(
+        model.grad_estimator(num_images),
+        Decreasing(how.step, how.time_scale, how.power),
+        how.alpha,
+        integrator=integrators.euler(),
+        noise=Tempered(how.temperature) if how.alpha == 2 else None,
+    )
+    return augmented(inner, model.latents, model.memory(num_images) if is_warm else None)
 
 
 class Run(NamedTuple):
-    """Positions at the marks, the marks, steps that were not finite, and seconds of one core."""
+    """Positions at the marks, the marks, steps that were not finite, and seconds of one core.
+
+    The seconds count compiling, and begin where the run was last resumed.
+    """
 
     positions: list[Any]
     marks: np.ndarray
@@ -259,28 +268,45 @@ class Run(NamedTuple):
     seconds: float
 
 
-def chain(config: StepSizes, cell: Mapping[str, Any], model: models.BeliefNetwork, key: Any) -> Run:
-    """A run from W ~ 0.1 N(0, 1) and biases of zero."""
-    images = split(config).train
+def chain(
+    config: StepSizes,
+    cell: Mapping[str, Any],
+    model: models.BeliefNetwork,
+    key: Any,
+    store: Path | None = None,
+) -> Run:
+    """A run from W ~ 0.1 N(0, 1) and biases of zero; goes on from the store if it is there."""
+    images, is_warm = split(config).train, cell["kind"] in ("warm", "best")
     key_start, key_run = jax.random.split(key)
-    alpha = 2.0 if cell["kind"] in ("sgld", "normal", "sgd") else cell["alpha"]
-    how, advance = settings(config, cell), program(model, alpha, config.batch_size)
-    is_warm = cell["kind"] in ("warm", "best")
-    points = {"images": jnp.asarray(images)}
-    points |= {"index": jnp.arange(len(images))} if is_warm else {}
-    start = sgfla(model.grad_estimator(1), 1.0, alpha).init(
-        model.init(key_start, dtype=jnp.float32)
-    )
-    state = AugmentedState(start, model.memory(len(images)) if is_warm else None)
-    jax.block_until_ready(advance(how, state, key_run, 0, points))  # compiled before the clock runs
+    points = {"images": images} | ({"index": np.arange(len(images))} if is_warm else {})
+    start = _at(model.init(key_start, dtype=jnp.float32), None)
     count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
     marks = np.arange(1, count + 1) * cell["length"] // count
-    positions, divergences, begin = [], 0, time.process_time()
-    for mark in marks.tolist():
-        state, count = jax.block_until_ready(advance(how, state, key_run, mark, points))
-        positions.append(state.position)
-        divergences += int(count)
-    return Run(positions, marks, divergences, time.process_time() - begin)
+    begin = time.process_time()
+    result = sampled(
+        algorithm(settings(config, cell), model, len(images), is_warm),
+        key_run,
+        start,
+        cell["length"],
+        thin=marks,
+        minibatches=batches(points, config.batch_size),
+        observe={"divergences": observe.divergences()},
+        keep=True,
+        store=store,
+    )
+    seconds = time.process_time() - begin
+    positions = [_at(result.positions, (0, place)) for place in range(count)]
+    return Run(positions, marks, int(result.observed["divergences"][0]), seconds)
+
+
+def _at(tree: Any, place: Any) -> Any:
+    """Each leaf at that place."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[place]), tree)
+
+
+def _store(cell: Cell, name: str) -> Path | None:
+    """Where a chain of the cell is kept while it goes on."""
+    return None if cell.folder is None else cell.folder / name
 
 
 def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
@@ -288,7 +314,7 @@ def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     method = "polya-gamma" if cell["kind"] == "polya" else "collapsed"
     model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
-    run = chain(config, given, model, key_chain)
+    run = chain(config, given, model, key_chain, _store(cell, "chain"))
     last = run.positions[-1]
     is_long = cell["length"] == config.num_iterations
     tests, count = split(config).test, config.num_temperatures
@@ -350,14 +376,14 @@ def _greys(values: Any) -> np.ndarray:
     return np.round(255 * np.clip(np.asarray(values, float), 0, 1)).astype(np.uint8)
 
 
-def anneal(config: StepSizes, key: Any) -> CellResult:
+def anneal(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     """On test images with the weight first and last; on simulated ones from below and above.
 
     Then a network so small that the likelihood can be added up.
     """
     key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
     model = network(config.num_hidden, config.sweeps)
-    position = _trained(config, model, key_chain)
+    position = _trained(config, model, key_chain, _store(cell, "chain"))
     images, hidden = model.simulate(key_simulate, position, config.num_annealed)
     tests = split(config).test[: config.num_annealed]
     known = config, model, key_test, position
@@ -370,19 +396,19 @@ def anneal(config: StepSizes, key: Any) -> CellResult:
         }
         for count in config.temperatures
     ]
-    return {**gathered(found), **_small(config, key_small)}
+    return {**gathered(found), **_small(config, cell, key_small)}
 
 
-def _trained(config: StepSizes, model: Any, key: Any) -> Any:
+def _trained(config: StepSizes, model: Any, key: Any, store: Path | None) -> Any:
     settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
-    return chain(config, settings, model, key).positions[-1]
+    return chain(config, settings, model, key, store).positions[-1]
 
 
-def _small(config: StepSizes, key: Any) -> dict[str, float]:
+def _small(config: StepSizes, cell: Cell, key: Any) -> dict[str, float]:
     """Few units that each explain much: chains of one image end in different modes."""
     key_chain, key_test = jax.random.split(key)
     model = network(config.small_hidden, config.sweeps)
-    position = _trained(config, model, key_chain)
+    position = _trained(config, model, key_chain, _store(cell, "small"))
     tests = split(config).test[: config.num_annealed]
     estimate = likelihood(
         config, model, key_test, position, tests, config.num_temperatures, num_particles=PARTICLES
