@@ -31,7 +31,7 @@ def test_both_truncated_drifts_are_the_library_s():
     x, alpha, h, num_terms = np.linspace(-6, 6, 25), 1.7, 0.11, 13
     drift = drifts.centered_difference(well.target, alpha, spacing=h, num_terms=num_terms)
     exact = np.asarray(jax.vmap(drift)(x))
-    padded = jax.vmap(truncation.PaddedDrift.of(alpha, h, num_terms))
+    padded = jax.vmap(truncation.padded_drift(alpha, h, num_terms))
     np.testing.assert_allclose(_generator.truncated_drift(x, alpha, h, num_terms), exact, rtol=1e-9)
     np.testing.assert_allclose(np.asarray(padded(x)), exact, rtol=1e-9)
 

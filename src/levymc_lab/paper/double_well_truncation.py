@@ -19,6 +19,7 @@ References: [simsekli2017], Figure 3, Theorem 3.  Departures: the paper leaves o
 starts and where the steps are counted from; -5 and 2 reproduce its curves.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +33,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from levymc import algorithms, drifts, integrators, iterate, observe, riesz
-from levymc._trees import module
+from levymc import algorithms, drifts, integrators, iterate, observe
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import CYCLE, GREY, new_figure, note
 
@@ -216,7 +216,7 @@ def mean_abs_bias(
 
 
 def _scheme(alpha: float, h: float, num_terms: float) -> algorithms.SamplingAlgorithm[Any]:
-    drift, euler = PaddedDrift.of(alpha, h, num_terms), integrators.euler()
+    drift, euler = padded_drift(alpha, h, num_terms), integrators.euler()
     return algorithms.flmc(well.target, step_size, alpha, drift=drift, integrator=euler)
 
 
@@ -225,27 +225,11 @@ def step_size(n: Any) -> Any:
     return (1e-7 / (n + 1)) ** 0.6
 
 
-@module()
-class PaddedDrift(drifts.Drift):
-    """b̃ with zeros for the terms beyond K, so that all K ≤ `MOST_TERMS` share one program.
-
-    weights: of the terms k = 0, ±1, …, h^{2-α} g_{α-2,k} up to K.
-    """
-
-    h: Any
-    weights: Any
-
-    @classmethod
-    def of(cls, alpha: float, h: float, num_terms: float | int) -> "PaddedDrift":
-        every = h ** (2 - alpha) * np.asarray(riesz.unchecked_coefficients(alpha - 2, MOST_TERMS))
-        return cls(h, np.where(np.arange(MOST_TERMS + 1) <= num_terms, every, 0.0))
-
-    def evaluate(self, position: Any) -> drifts.Values:
-        k = np.arange(-MOST_TERMS, MOST_TERMS + 1)
-        places = position - self.h * k
-        ratios = jnp.exp(well.target(places) - well.target(position))
-        slopes = jax.vmap(jax.grad(well.target))(places)
-        return drifts.Values(jnp.sum(self.weights[abs(k)] * slopes * ratios))
+def padded_drift(alpha: float, h: float, num_terms: float | int) -> drifts.Drift:
+    """b̃ with zeros for the terms beyond K, so that all K ≤ `MOST_TERMS` share one program."""
+    drift: Any = drifts.centered_difference(well.target, alpha, spacing=h, num_terms=MOST_TERMS)
+    is_kept = np.arange(MOST_TERMS + 1) <= num_terms
+    return dataclasses.replace(drift, coefficients=np.where(is_kept, drift.coefficients, 0.0))
 
 
 def summarise(config: Truncation, results: Mapping[str, CellResult]) -> Tables:

@@ -25,6 +25,7 @@ import numpy as np
 from levymc import augmented, batches, integrators, models, noises, observe, sgfla
 from levymc._trees import module
 from levymc.riesz import leading_coefficient
+from levymc.run import Result
 from levymc_lab import data
 from levymc_lab.framework import Cell, CellResult, Experiment, Tables
 
@@ -188,44 +189,13 @@ def network(hidden: int, sweeps: int, method: str = "collapsed") -> models.Belie
     return models.sbn(SIDE * SIDE, hidden, sweeps=sweeps, method=method)
 
 
-class Settings(NamedTuple):
-    """Numbers of a run.
-
-    alpha: of the noise.
-    step, time_scale, power: of the schedule η (1 + n/τ)^-b; constant for b = 0.
-    temperature: of the noise, where α = 2.
-    """
-
-    alpha: float
-    step: float
-    time_scale: float = 1.0
-    power: float = 0.0
-    temperature: float = 1.0
-
-
-def settings(config: StepSizes, cell: Mapping[str, Any]) -> Settings:
-    """Those of a kind.
-
-    sgld: SGLD with the step c_α η.  normal: SG-FLA's drift with Gaussian noise of scale η^{1/α}.
-    sgd: its drift alone.
-    """
-    kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
-    if kind == "best":
-        return Settings(alpha, *config.best)
-    if kind not in ("sgld", "normal", "sgd"):
-        return Settings(alpha, step)
-    drift = float(leading_coefficient(alpha - 2)) * step
-    temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": 0.0}[kind]
-    return Settings(2.0, drift, temperature=temperature)
-
-
 @module()
 class Decreasing:
-    """η (1 + n/τ)^-b."""
+    """η (1 + n/τ)^-b; constant for b = 0."""
 
     eta: Any
-    time_scale: Any
-    power: Any
+    time_scale: Any = 1.0
+    power: Any = 0.0
 
     def __call__(self, n: Any) -> Any:
         return self.eta * (1 + n / self.time_scale) ** -self.power
@@ -244,28 +214,28 @@ class Tempered:
         return noises.independent().law(2.0).draw(key, position, self.temperature * step_size)
 
 
-def algorithm(how: Settings, model: models.BeliefNetwork, num_images: int, is_warm: bool) -> Any:
-    """Of all settings with α = 2, and of all others, one compiled program."""
-    inner = sgfla(
-        model.grad_estimator(num_images),
-        Decreasing(how.step, how.time_scale, how.power),
-        how.alpha,
-        integrator=integrators.euler(),
-        noise=Tempered(how.temperature) if how.alpha == 2 else None,
-    )
-    return augmented(inner, model.latents, model.memory(num_images) if is_warm else None)
+class Settings(NamedTuple):
+    """Numbers of a run; the temperature is that of the noise, where α = 2."""
+
+    alpha: float
+    steps: Decreasing
+    temperature: float = 1.0
 
 
-class Run(NamedTuple):
-    """Positions at the marks, the marks, steps that were not finite, and seconds of one core.
+def settings(config: StepSizes, cell: Mapping[str, Any]) -> Settings:
+    """Those of a kind.
 
-    The seconds count compiling, and begin where the run was last resumed.
+    sgld: SGLD with the step c_α η.  normal: SG-FLA's drift with Gaussian noise of scale η^{1/α}.
+    sgd: its drift alone.
     """
-
-    positions: list[Any]
-    marks: np.ndarray
-    divergences: int
-    seconds: float
+    kind, alpha, step = cell["kind"], cell["alpha"], cell["step"]
+    if kind == "best":
+        return Settings(alpha, Decreasing(*config.best))
+    if kind not in ("sgld", "normal", "sgd"):
+        return Settings(alpha, Decreasing(step))
+    drift = float(leading_coefficient(alpha - 2)) * step
+    temperature = {"sgld": 1.0, "normal": step ** (2 / alpha) / drift, "sgd": 0.0}[kind]
+    return Settings(2.0, Decreasing(drift), temperature)
 
 
 def chain(
@@ -274,29 +244,33 @@ def chain(
     model: models.BeliefNetwork,
     key: Any,
     store: Path | None = None,
-) -> Run:
-    """A run from W ~ 0.1 N(0, 1) and biases of zero; goes on from the store if it is there."""
+) -> Result:
+    """A run from W ~ 0.1 N(0, 1) and biases of zero; goes on from the store if it is there.
+
+    Settings are numbers: those with α = 2 share one compiled program, and so do all others.
+    """
     images, is_warm = split(config).train, cell["kind"] in ("warm", "best")
-    key_start, key_run = jax.random.split(key)
+    how, (key_start, key_run) = settings(config, cell), jax.random.split(key)
+    inner = sgfla(
+        model.grad_estimator(len(images)),
+        how.steps,
+        how.alpha,
+        integrator=integrators.euler(),
+        noise=Tempered(how.temperature) if how.alpha == 2 else None,
+    )
     points = {"images": images} | ({"index": np.arange(len(images))} if is_warm else {})
-    start = _at(model.init(key_start, dtype=jnp.float32), None)
     count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
-    marks = np.arange(1, count + 1) * cell["length"] // count
-    begin = time.process_time()
-    result = sampled(
-        algorithm(settings(config, cell), model, len(images), is_warm),
+    return sampled(
+        augmented(inner, model.latents, model.memory(len(images)) if is_warm else None),
         key_run,
-        start,
+        _at(model.init(key_start, dtype=jnp.float32), None),
         cell["length"],
-        thin=marks,
+        thin=np.arange(1, count + 1) * cell["length"] // count,
         minibatches=batches(points, config.batch_size),
         observe={"divergences": observe.divergences()},
         keep=True,
         store=store,
     )
-    seconds = time.process_time() - begin
-    positions = [_at(result.positions, (0, place)) for place in range(count)]
-    return Run(positions, marks, int(result.observed["divergences"][0]), seconds)
 
 
 def _at(tree: Any, place: Any) -> Any:
@@ -314,24 +288,26 @@ def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     method = "polya-gamma" if cell["kind"] == "polya" else "collapsed"
     model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
+    begin = time.process_time()  # compiling counts, but nothing before a resumption
     run = chain(config, given, model, key_chain, _store(cell, "chain"))
-    last = run.positions[-1]
+    seconds = time.process_time() - begin
+    *_, last = positions = [_at(run.positions, (0, place)) for place in range(run.num_draws)]
     is_long = cell["length"] == config.num_iterations
     tests, count = split(config).test, config.num_temperatures
     judged = tests if is_long else tests[: config.short_test]
     estimate = likelihood(config, model, key_test, last, judged, count)
     traced = [
         likelihood(config, model, key_test, position, tests[:MOST_TRACED], count).mean
-        for position in (run.positions if is_long else [])
+        for position in (positions if is_long else [])
     ]
     found = {
-        "seconds": run.seconds,
+        "seconds": seconds,
         "loglikelihood": estimate.mean,
         "error": estimate.standard_error,
-        "divergences": run.divergences,
+        "divergences": int(run.observed["divergences"][0]),
         "spread": float(jnp.std(last["weights"])),
         "largest": float(jnp.max(jnp.abs(last["weights"]))),
-        "marks": run.marks[: len(traced)],
+        "marks": run.steps[: len(traced)],
         "trace": np.array(traced),
     }
     return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
@@ -401,7 +377,7 @@ def anneal(config: StepSizes, cell: Cell, key: Any) -> CellResult:
 
 def _trained(config: StepSizes, model: Any, key: Any, store: Path | None) -> Any:
     settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
-    return chain(config, settings, model, key, store).positions[-1]
+    return _at(chain(config, settings, model, key, store).positions, (0, -1))
 
 
 def _small(config: StepSizes, cell: Cell, key: Any) -> dict[str, float]:
