@@ -3,7 +3,9 @@
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -122,7 +124,7 @@ class Part(NamedTuple):
 
 def march(
     run: Run, carry: Leaves, done: int = 0, stops: Every | At | None = None
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     """Make the steps from `done` on, some per call; a loader that ends, ends the run.
 
     While a call is computed, the one before it is in the hands of the caller.  With `stops`, calls
@@ -447,15 +449,31 @@ def iterate(
     minibatches: Any = None,
     observe: Mapping[str, Observer] | None = None,
     observe_every: MarksLike = 1,
+    store: str | Path | None = None,
+    commit_seconds: float = 30.0,
     mesh: Mesh | None = None,
-) -> Iterator[Visit]:
+) -> Generator[Visit, None, None]:
     """Run chains, and stop at given steps to look at them, plot, end early or adapt.
 
     The chains are those of `levymc.sample` with the same arguments, which say what they mean.
 
+    With a `store` the same call, made again, goes on where the last one ended, however that was:
+    with the visit after the last whose loop came to its end and was committed, bit for bit as if
+    nothing had happened.  Of a run that is complete, the last visit is given again.  `at` may be
+    another then, but the functions of the algorithm are those of the store.
+
     Args:
         at: the steps after which to stop: every k-th, a list of them, or
             `levymc.marks.logarithmic(count)`.
+        store: a folder for state and program as the run proceeds: a new one, or that of this run.
+        commit_seconds: time between two commits to the store, the most that a killed process loses.
+            The last is made when the iterator is closed: where an exception may end the loop, write
+            `with contextlib.closing(levymc.iterate(…)) as visits:`.
+
+    Raises:
+        ValueError, TypeError: as by `levymc.sample`.
+        StoreError: a store that is damaged, or of a run with other arguments.
+        RuntimeError: another process is running it.
 
     Examples:
         >>> import jax, jax.numpy as jnp, levymc
@@ -482,16 +500,25 @@ def iterate(
         observe=observe,
         observe_every=observe_every,
         keep=None,
+        is_stored=store is not None,
         mesh=mesh,
     )
-    return _visits(run, stops)
+    if store is None:
+        return _visits(run, march(run, run.carry, stops=stops), stops)
+    from ._store import begin_or_open, parts
+
+    opened = begin_or_open(Path(store), run)
+    return _visits(run, parts(opened, run.feed, stops, commit_seconds), stops)
 
 
-def _visits(run: Run, stops: Every | At) -> Iterator[Visit]:
-    for part in march(run, run.carry, stops=stops):
-        step = part.done - run.plan.burn_in
-        if step > 0 and len(stops.within(step - 1, step, 1)):
-            yield Visit(step, run.program.states(part.carry), observed_by(run, part.carry))
+def _visits(
+    run: Run, parts: Generator[Part, None, None], stops: Every | At
+) -> Generator[Visit, None, None]:
+    with closing(parts):
+        for part in parts:
+            step = part.done - run.plan.burn_in
+            if step > 0 and len(stops.within(step - 1, step, 1)):
+                yield Visit(step, run.program.states(part.carry), observed_by(run, part.carry))
 
 
 def observed_by(run: Run, carry: Leaves) -> dict[str, Any]:

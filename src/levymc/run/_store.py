@@ -20,7 +20,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
@@ -38,6 +38,7 @@ from levymc._trees import leaf_names
 from levymc._workdir import (
     ResultsError,
     atomic_bytes,
+    differences,
     digest,
     flush,
     flush_folder,
@@ -52,8 +53,8 @@ from levymc._workdir import (
 )
 
 from . import marks
-from ._engine import Call, Draws, Leaves, Marks, Program
-from ._iterate import Part, Plan, Run, observed_by
+from ._engine import Call, Draws, Leaves, Marks, Program, position_of
+from ._iterate import Part, Plan, Run, march, observed_by
 from ._minibatches import Feed, Fixed
 from ._result import STATISTICS, Constant, Result, from_json, from_leaves, placed, to_json
 from ._sample import follow, structure_of
@@ -68,7 +69,7 @@ NUM_TRIES = 5  # to read while another process writes
 KINDS = "biuf"  # of dtypes that Zarr knows
 
 
-class StoreError(ValueError):
+class StoreError(ResultsError, ValueError):
     """A store that is not one, or is damaged."""
 
 
@@ -180,6 +181,7 @@ def _build(path: Path, run: Run) -> Store:
         "slots": run.program.slots,
         "is_fed": not isinstance(run.feed, Fixed),
         "is_native": any(_calls_kernels(function) for function in exported.values()),
+        "given": _given(run),
         "digests": {file.name: digest([file]) for file in sorted(folder.iterdir())},
     }
     header = json.loads(json.dumps(header))  # as it will be read
@@ -195,6 +197,25 @@ def _build(path: Path, run: Run) -> Store:
     store = _store(path, header, progress)
     _publish(store)
     return store
+
+
+def _given(run: Run) -> dict[str, Any]:
+    """What tells a run from another, but the functions of its algorithm."""
+    starts = position_of(run.program.states(run.carry))
+    marks_of_run = [marks.to_json(one) for one in (run.plan.kept, run.plan.seen) if one is not None]
+    leaves = {
+        "key": [run.keys],
+        "numbers": run.parameters,
+        "starts": jax.tree.leaves(starts),
+        "data": run.feed.leaves if isinstance(run.feed, Fixed) else [],
+    }
+    return {
+        "num_steps": run.plan.num_steps,
+        "burn_in": run.plan.burn_in,
+        "marks": hashlib.sha256(json.dumps(marks_of_run).encode()).hexdigest(),
+        "observe": list(run.names),
+        **{name: _digest_of(list(map(np.asarray, arrays))) for name, arrays in leaves.items()},
+    }
 
 
 def _leaves_of(structure: Draws, shapes: Draws) -> tuple[Leaf, ...]:
@@ -379,18 +400,54 @@ def _write_progress(folder: Path, progress: dict[str, Any]) -> None:
 
 def go_on(store: Store, feed: Feed | None, *, progress: bool) -> Result:
     """Make the steps that are missing, and read the draws."""
+    with _working(store, feed, COMMIT_SECONDS) as (run, sink):
+        _, is_interrupted = follow(
+            run, run.carry, sink.done, sink, structure=store.structure, progress=progress
+        )
+    return read(sink.store, is_interrupted=is_interrupted)
+
+
+def begin_or_open(path: Path, run: Run) -> Store:
+    """A new store, or that of the same run."""
+    if not path.exists():
+        return create(path, run)
+    store = open_store(path)
+    changes = differences(store.header.get("given", {}), _given(run))
+    if changes:
+        raise StoreError(
+            f"`store` must be a new folder, or that of this run, got {path}, which holds another: "
+            f"{', '.join(changes)}. Name another folder, or remove it."
+        )
+    return store
+
+
+def parts(
+    store: Store, feed: Feed, stops: marks.Every | marks.At, seconds: float
+) -> Generator[Part, None, None]:
+    """Make the steps that are missing, with calls that end at the stops.
+
+    A part counts once the caller asks for the next.  Of a complete run there is the last, again.
+    """
+    with _working(store, feed, seconds) as (run, sink):
+        if sink.done == run.plan.total:
+            yield Part(sink.done, run.carry, [], True)
+        for part in march(run, run.carry, sink.done, stops):
+            yield part
+            sink.append(part)
+
+
+@contextmanager
+def _working(store: Store, feed: Feed | None, seconds: float) -> "Iterator[tuple[Run, _Sink]]":
+    """The run from where it is, for one process at a time; the sink is committed in the end."""
     with lock(store.path):
         remove_partial(store.folder)
         store = store._replace(progress=_newest(store))
         run = _loaded_run(store, feed)
-        sink = _Sink(store, run.carry)
+        sink = _Sink(store, run.carry, seconds)
         try:
-            _, is_interrupted = follow(
-                run, run.carry, store.done, sink, structure=store.structure, progress=progress
-            )
+            yield run, sink
         finally:
             sink.commit()
-    return read(sink.store, is_interrupted=is_interrupted)
 
 
 def _newest(store: Store) -> dict[str, Any]:
@@ -400,10 +457,11 @@ def _newest(store: Store) -> dict[str, Any]:
 
 
 class _Sink:
-    """Gathers draws, and commits them every half minute."""
+    """Gathers draws, and commits them every so many seconds."""
 
-    def __init__(self, store: Store, carry: Leaves) -> None:
+    def __init__(self, store: Store, carry: Leaves, seconds: float) -> None:
         self.store, self.done, self.carry = store, store.done, carry
+        self.seconds = seconds
         self.chunks: list[str] = list(store.progress["chunks"])
         begun = store.num_draws - store.num_draws % store.chunk
         # The draws of the chunk that is not full yet, and those that came after them.
@@ -416,7 +474,7 @@ class _Sink:
             rows.append(np.moveaxis(leaf, 0, 1))
         self.done, self.carry = part.done, part.carry
         held = sum(row.nbytes for rows in self.pending for row in rows)
-        if time.monotonic() - self.since > COMMIT_SECONDS or held > COMMIT_BYTES:
+        if time.monotonic() - self.since > self.seconds or held > COMMIT_BYTES:
             self.commit()
 
     def commit(self) -> None:
@@ -501,7 +559,7 @@ def _compare_versions(store: Store) -> None:
         warnings.warn(
             f"{store.path} was begun with {', '.join(others)}: what is left of the run may differ "
             "in rounding from what an undisturbed run would have given.",
-            stacklevel=5,
+            stacklevel=7,
         )
 
 

@@ -409,5 +409,5 @@ class Divergences(Observer):
 
 
 def divergences() -> Observer:
-    """How many steps would have left the finite numbers, and were not made."""
+    """How many of the observed steps would have left the finite numbers, and were not made."""
     return Divergences()
