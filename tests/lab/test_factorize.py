@@ -3,19 +3,20 @@
 import csv
 import json
 import shlex
+import shutil
+from pathlib import Path
+from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
-from levymc_lab.factorize import _prepare, _run
-from levymc_lab.factorize._model import Carry
-from levymc_lab.framework import ResultsError
+from levymc_lab.factorize import _model, _run
 
 STEPS = 400
+OPTIONS = ("--steps", STEPS, "--rank", 3)
 OUTPUTS = ("predictions.csv", "factors.npz")
 
 
@@ -52,19 +53,40 @@ def table(tmp_path_factory):
     return path
 
 
+class Fit(NamedTuple):
+    """A fit that nothing interrupted: its folder, what the command showed, and was told.
+
+    killed: its folder as kill -9 would have left it after 60 steps.
+    """
+
+    out: Path
+    stdout: str
+    reports: list[factorize.Progress]
+    killed: Path
+
+
 @pytest.fixture(scope="module")
-def finished(table, tmp_path_factory):
-    """A fit that nothing interrupted."""
-    out = tmp_path_factory.mktemp("fit") / "new"
-    result = levymc("factorize", table, "--out", out, "--steps", STEPS, "--rank", 3)
+def fit(table, tmp_path_factory):
+    folder, reports = tmp_path_factory.mktemp("fit"), []
+    out, killed, whole_run = folder / "new", folder / "killed", factorize.run
+
+    def watch(progress):
+        reports.append(progress)
+        if progress.phase == "burn-in" and progress.done == 60:
+            shutil.copytree(out, killed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_model, "COMMIT_SECONDS", 0.0)
+        patch.setattr(factorize, "run", lambda job, _: whole_run(job, watch))
+        result = levymc("factorize", table, "--out", out, *OPTIONS)
     assert result.exit_code == 0, result.output
-    return out, result
+    return Fit(out, result.stdout, reports, killed)
 
 
-def test_a_fit_says_how_good_it_is(finished):
+def test_a_fit_says_how_good_it_is(fit):
     """Seeds are fixed.  A fit that learnt nothing would have the error of the mean rating."""
-    out, result = finished
-    assert "RMSE on 150 held-out ratings" in result.stdout
+    out = fit.out
+    assert "RMSE on 150 held-out ratings" in fit.stdout
     scores = manifest_of(out)["scores"]
     assert scores["rmse"] < 0.75 * scores["rmse_of_the_mean_rating"]
     assert 0.75 < scores["interval_coverage"] <= 1  # 0.9 of 150, give or take six deviations
@@ -72,20 +94,20 @@ def test_a_fit_says_how_good_it_is(finished):
     assert sorted(file.name for file in out.iterdir()) == sorted([*OUTPUTS, "manifest.json"])
 
 
-def test_predictions_have_the_ids_and_ratings_of_the_table(finished, table):
+def test_predictions_have_the_ids_and_ratings_of_the_table(fit, table):
     given = {tuple(line.split(";")[:2]): line.split(";")[2] for line in table.read_text().split()}
-    rows = rows_of(finished[0])
+    rows = rows_of(fit.out)
     assert len(rows) == 150
     for row in rows:
         assert given[row["user"], row["item"]] == row["rating"]
         assert float(row["low"]) < float(row["mean"]) < float(row["high"])
     errors = [float(row["mean"]) - float(row["rating"]) for row in rows]
-    rmse = manifest_of(finished[0])["scores"]["rmse"]
+    rmse = manifest_of(fit.out)["scores"]["rmse"]
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(rmse, rel=1e-4)
 
 
-def test_factors_are_a_draw_in_units_of_ratings(finished, table):
-    with np.load(finished[0] / "factors.npz", allow_pickle=False) as archive:
+def test_factors_are_a_draw_in_units_of_ratings(fit, table):
+    with np.load(fit.out / "factors.npz", allow_pickle=False) as archive:
         draw = {name: archive[name] for name in archive.files}
     assert draw["users"].shape == (80, 3)
     assert draw["user_ids"].tolist() == sorted(draw["user_ids"].tolist())
@@ -97,55 +119,70 @@ def test_factors_are_a_draw_in_units_of_ratings(finished, table):
     assert np.sqrt(np.mean(errors**2)) < 0.75 * ratings.values.std()
 
 
-class Stopper:
-    """Raises `error` when the chain has made so many steps."""
+def test_progress_has_the_phase_and_the_running_error(fit):
+    seen = [(progress.phase, progress.done, progress.total) for progress in fit.reports]
+    steps = range(20, STEPS + 1, 20)
+    phases = ["burn-in" if done < 90 else "sampling" for done in steps]  # its first draw
+    chain = [(phase, done, STEPS) for phase, done in zip(phases, steps, strict=True)]
+    assert seen == [*(("noise", done, 3) for done in range(4)), *chain]
+    errors, scores = [progress.rmse for progress in fit.reports], manifest_of(fit.out)["scores"]
+    assert errors[:4] == [None] * 4
+    assert all(error < 2 * scores["rmse_of_the_mean_rating"] for error in errors[4:])
+    assert errors[-1] == pytest.approx(scores["rmse"], rel=1e-6)
 
-    def __init__(self, at, error):
-        self.at, self.error, self.seen = at, error, []
 
-    def __call__(self, progress):
-        self.seen.append(progress.done)
-        if progress.phase != "noise" and progress.done >= self.at:
-            raise self.error
-
-
-def test_a_run_stopped_twice_ends_with_the_same_bytes(table, finished, tmp_path, monkeypatch):
-    """Once as by kill -9, with what the last checkpoint has; once by Ctrl-C."""
-    monkeypatch.setattr(_run, "PROGRESS_SECONDS", 0.0)
-    out = tmp_path / "fit"
-    job = factorize.prepare(table, out, factorize.Settings(rank=3, steps=STEPS))
-    with monkeypatch.context() as patch:
-        patch.setattr(_run, "CHECKPOINT_SECONDS", 0.0)
-        patch.setattr(_run, "save_point", first_only(_run.save_point))
-        with pytest.raises(MemoryError):
-            factorize.run(job, Stopper(60, MemoryError()))
-    assert (out / "checkpoint.npz").exists()
+def test_a_run_stopped_twice_ends_with_the_same_bytes(table, fit, tmp_path, monkeypatch):
+    """Once by kill -9, with what was committed then; once by Ctrl-C."""
+    out, whole_run, seen = shutil.copytree(fit.killed, tmp_path / "fit"), factorize.run, []
     assert not (out / "predictions.csv").exists()
 
-    whole_run, stopper = factorize.run, Stopper(300, KeyboardInterrupt())
-    monkeypatch.setattr(factorize, "run", lambda job, _: whole_run(job, stopper))
-    result = levymc("factorize", table, "--out", out, "--steps", STEPS, "--rank", 3)
+    def stop(progress):
+        seen.append(progress.done)
+        if progress.done >= 300:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(factorize, "run", lambda job, _: whole_run(job, stop))
+    result = levymc("factorize", table, "--out", out, *OPTIONS)
     assert result.exit_code == 130
-    assert stopper.seen[0] == 2 * _run.CHUNK  # the noise and the first chunk were not made again
+    assert seen[0] == 60  # neither the noise nor the first steps were made again
     assert manifest_of(out)["status"] == "stopped"
 
     monkeypatch.setattr(factorize, "run", whole_run)
     command = result.stderr.splitlines()[-1]
     assert levymc(*shlex.split(command)[1:]).exit_code == 0
-    assert bytes_of(out) == bytes_of(finished[0])
+    assert bytes_of(out) == bytes_of(fit.out)
+    assert not (out / "chain.zarr").exists()
 
 
-def first_only(save):
-    """So that the steps after the first checkpoint are lost."""
-    calls = []
-    return lambda *arguments: calls or calls.append(save(*arguments))
+def test_outputs_of_a_chain_that_is_complete_are_written(table, fit, tmp_path, monkeypatch):
+    """A process that ended between its last step and the outputs."""
+    out = shutil.copytree(fit.killed, tmp_path / "fit")
+    job = factorize.prepare(table, out, factorize.Settings(rank=3, steps=STEPS))
+    with monkeypatch.context() as patch:
+        patch.setattr(_run, "write_outputs", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            factorize.run(job)
+    seen = []
+    assert factorize.run(job, seen.append)["status"] == "finished"
+    assert seen == fit.reports[-1:]
+    assert bytes_of(out) == bytes_of(fit.out)
 
 
-def test_a_finished_run_is_shown_again_and_left_alone(table, finished):
-    out, result = finished
+def test_a_damaged_chain_is_named_with_a_remedy(table, fit, tmp_path):
+    out = shutil.copytree(fit.killed, tmp_path / "fit")
+    (state,) = (out / "chain.zarr/levymc").glob("state-*.npz")
+    state.write_bytes(state.read_bytes()[:100])
+    result = levymc("factorize", table, "--out", out, *OPTIONS)
+    assert result.exit_code == 3
+    assert "chain.zarr is damaged: state-" in result.stderr
+    assert f"Or remove {out / 'chain.zarr'}" in result.stderr
+
+
+def test_a_finished_run_is_shown_again_and_left_alone(table, fit):
+    out = fit.out
     before = {file: file.stat().st_mtime_ns for file in out.iterdir()}
-    again = levymc("factorize", table, "--out", out, "--steps", STEPS, "--rank", 3)
-    assert again.stdout == result.stdout
+    again = levymc("factorize", table, "--out", out, *OPTIONS)
+    assert again.stdout == fit.stdout
     assert {file: file.stat().st_mtime_ns for file in out.iterdir()} == before
 
 
@@ -157,21 +194,19 @@ def test_a_finished_run_is_shown_again_and_left_alone(table, finished):
         (["--noise", 0.5], "its noise is None, not 0.5"),
     ],
 )
-def test_a_folder_of_another_run_is_refused(table, finished, options, message):
-    before = bytes_of(finished[0])
-    result = levymc(
-        "factorize", table, "--out", finished[0], "--steps", STEPS, "--rank", 3, *options
-    )
+def test_a_folder_of_another_run_is_refused(table, fit, options, message):
+    before = bytes_of(fit.out)
+    result = levymc("factorize", table, "--out", fit.out, *OPTIONS, *options)
     assert result.exit_code == 2
     assert message in result.stderr
     assert "--force" in result.stderr
-    assert bytes_of(finished[0]) == before
+    assert bytes_of(fit.out) == before
 
 
-def test_a_folder_of_other_data_or_files_is_refused(table, finished, tmp_path):
+def test_a_folder_of_other_data_or_files_is_refused(table, fit, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text(table.read_text().rpartition("\np")[0] + "\n")
-    result = levymc("factorize", other, "--out", finished[0], "--steps", STEPS, "--rank", 3)
+    result = levymc("factorize", other, "--out", fit.out, *OPTIONS)
     assert result.exit_code == 2
     assert "its ratings is" in result.stderr
 
@@ -227,15 +262,15 @@ def test_what_cannot_be_fitted_ends_with_2(tmp_path, content, options, message):
     assert not (tmp_path / "fit").exists()
 
 
-def test_pairs_that_are_new_get_the_prior_and_are_marked(table, tmp_path, finished):
+def test_pairs_that_are_new_get_the_prior_and_are_marked(table, tmp_path, fit):
     """A new pair's mean is the mean rating exactly, and every unknown widens the interval."""
-    known = rows_of(finished[0])[0]
+    known = rows_of(fit.out)[0]
     pairs = tmp_path / "pairs.csv"
     named = [("nobody", "nothing"), (known["user"], "nothing"), ("nobody", known["item"])]
     named.append((known["user"], known["item"]))
     pairs.write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in named))
     out = tmp_path / "fit"
-    options = ("--steps", STEPS, "--rank", 3, "--noise", 0.5, "--predict", pairs)
+    options = (*OPTIONS, "--noise", 0.5, "--predict", pairs)
     result = levymc("factorize", table, "--out", out, *options)
     assert result.exit_code == 0, result.output
     both, item, user, neither = rows = rows_of(out)
@@ -256,27 +291,16 @@ def test_pairs_that_are_new_get_the_prior_and_are_marked(table, tmp_path, finish
     assert "its pairs is" in result.stderr
 
 
-def test_it_works_without_a_compiler_and_starts_anew_by_force(table, tmp_path, monkeypatch):
+def test_it_works_without_a_compiler_and_starts_anew_by_force(tmp_path, monkeypatch):
     monkeypatch.setenv("LEVYMC_NATIVE", "jax")
+    table = tmp_path / "few.csv"
+    table.write_text("".join(f"u{k % 5},i{k % 4},{k % 3}\n" for k in range(20)))
     (tmp_path / "predictions.csv").write_text("mine")
     (tmp_path / "notes.txt").write_text("mine too")
-    options = ("--steps", 100, "--rank", 2, "--noise", 0.5, "--force")
+    options = ("--steps", 50, "--rank", 1, "--noise", 0.5, "--force")
     result = levymc("factorize", table, "--out", tmp_path, *options)
     assert result.exit_code == 0, result.output
     assert manifest_of(tmp_path)["identity"]["backend"] == "jax"
-    assert len(rows_of(tmp_path)) == 150
+    assert manifest_of(tmp_path)["num_draws"] == 4
+    assert len(rows_of(tmp_path)) == 2
     assert (tmp_path / "notes.txt").read_text() == "mine too"
-
-
-def test_a_checkpoint_is_read_as_it_was_or_named(tmp_path):
-    folder = _prepare.Folder(tmp_path)
-    carry = Carry({"x": jnp.arange(3.0)}, (), (), jnp.int32(4))
-    _run.save_point(folder, _run.Point(carry, 7))
-    point = _run.load_point(folder, carry._replace(state={"x": jnp.zeros(3)}))
-    assert point.done == 7
-    np.testing.assert_array_equal(point.carry.state["x"], [0, 1, 2])
-    with pytest.raises(ResultsError, match="out of place"):
-        _run.load_point(folder, carry._replace(state={"x": jnp.zeros(2)}))
-    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:100])
-    with pytest.raises(ResultsError, match=r"checkpoint.npz is damaged .* Remove it"):
-        _run.load_point(folder, carry)

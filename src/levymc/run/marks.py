@@ -4,6 +4,7 @@
 what the functions here return.  Steps are counted from 1, after the burn-in.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -37,8 +38,8 @@ class At(NamedTuple):
     steps: tuple[int, ...]
 
     def within(self, begin: int, end: int, most: int) -> np.ndarray:
-        listed = np.asarray(self.steps, np.int64)
-        return listed[(listed > begin) & (listed <= end)][:most]
+        first, last = (bisect_right(self.steps, bound) for bound in (begin, end))
+        return np.asarray(self.steps[first : min(last, first + most)], np.int64)
 
 
 class Logarithmic(NamedTuple):

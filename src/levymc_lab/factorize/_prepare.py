@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple
@@ -18,12 +19,17 @@ from levymc._workdir import (
 )
 from levymc_lab import data
 
-from ._model import description_of
 from ._table import (
     DEFAULTS,
+    EVERY,
+    FACTOR_SQUARE,
     HELD_OUT,
+    STEP_SIZE,
+    TRUNCATION,
+    Scale,
     Settings,
     Table,
+    batch_size_of,
     check_settings,
     digest_of,
     load_table,
@@ -46,32 +52,29 @@ class Folder(NamedTuple):
     """Where things are."""
 
     path: Path
+    chain: Path
+    predictions: Path
+    factors: Path
+    manifest: Path
 
-    @property
-    def manifest(self) -> Path:
-        return self.path / "manifest.json"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.csv"
-
-    @property
-    def factors(self) -> Path:
-        return self.path / "factors.npz"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.npz"
+    @classmethod
+    def at(cls, path: Path) -> "Folder":
+        names = ("chain.zarr", "predictions.csv", "factors.npz", "manifest.json")
+        return cls(path, *(path / name for name in names))
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What a run writes; last the manifest, which names the rest."""
-        return (self.checkpoint, self.predictions, self.factors, self.manifest)
+        """What remains of a run; last the manifest, which names the rest."""
+        return (self.predictions, self.factors, self.manifest)
 
     def clear(self) -> None:
         """Remove what a run writes, and nothing else."""
+        self.drop_chain()
         for file in self.files:
             file.unlink(missing_ok=True)
+
+    def drop_chain(self) -> None:
+        shutil.rmtree(self.chain, ignore_errors=True)
 
     def tidy(self) -> None:
         """Remove what killed processes left half written."""
@@ -84,28 +87,20 @@ class Folder(NamedTuple):
             manifest["status"] == "finished" and self.predictions.exists() and self.factors.exists()
         )
 
-    def read_manifest(self) -> dict[str, Any] | None:
-        """What the folder tells of its run; None if there is none."""
-        try:
-            kind = read_json(self.manifest, REMEDY).get("kind")
-        except FileNotFoundError:
-            return None
-        if kind != KIND:
-            raise MismatchError(f"{self.path} holds results of another kind. {REMEDY}")
-        return read_json(self.manifest, REMEDY, FIELDS)
-
     def check(self, identity: dict[str, Any]) -> dict[str, Any] | None:
         """The manifest of the run that is to go on, or None if there is none.
 
         Raises:
             MismatchError: the folder holds something else.
         """
-        found = self.read_manifest()
-        if found is None:
+        if not self.manifest.exists():
             theirs = [file.name for file in (self.predictions, self.factors) if file.exists()]
             if theirs:
                 raise MismatchError(f"{self.path} holds {theirs[0]} of something else. {REMEDY}")
             return None
+        if read_json(self.manifest, REMEDY).get("kind") != KIND:
+            raise MismatchError(f"{self.path} holds results of another kind. {REMEDY}")
+        found = read_json(self.manifest, REMEDY, FIELDS)
         changes = differences(found["identity"], identity)
         if not self.is_finished(found):  # half of a chain from another version is no chain
             changes += differences(found["versions"], versions())
@@ -125,6 +120,7 @@ class Job(NamedTuple):
     settings: Settings
     source: str
     table: Table
+    scale: Scale
     asked: data.Pairs | None
     folder: Folder
     identity: dict[str, Any]
@@ -157,7 +153,7 @@ def prepare(
         ValueError, OSError: settings outside their range; what cannot be read.
     """
     check_settings(settings)
-    folder, source = Folder(Path(out)), Path(ratings)
+    folder, source = Folder.at(Path(out)), Path(ratings)
     table = load_table(source, settings.seed)
     asked = None if predict is None else data.read_pairs(predict)
     identity = {
@@ -169,13 +165,13 @@ def prepare(
     if not force:
         folder.check(identity)
     threads = min(MOST_THREADS, os.cpu_count() or 1) if num_threads is None else num_threads
-    return Job(settings, source.name, table, asked, folder, identity, threads, force)
+    scale = scale_of(table.training, settings.rank)
+    return Job(settings, source.name, table, scale, asked, folder, identity, threads, force)
 
 
 def new_manifest(job: Job) -> dict[str, Any]:
     """What a fit was: enough to make it again, and nothing about whose machine it was."""
-    whole, training, settings = job.table.whole, job.table.training, job.settings
-    scale = scale_of(training, settings.rank)
+    whole, settings = job.table.whole, job.settings
     content = {
         "format": FORMAT,
         "kind": KIND,
@@ -185,11 +181,20 @@ def new_manifest(job: Job) -> dict[str, Any]:
         "num_users": whole.num_users,
         "num_items": whole.num_items,
         "held_out_share": HELD_OUT,
-        "center": scale.center,
-        "spread": scale.spread,
+        "center": job.scale.center,
+        "spread": job.scale.spread,
         "noise": settings.noise,
         "noise_is_estimated": settings.noise is None,
-        "sampler": description_of(training.num_ratings, settings),
+        "sampler": {
+            "batch_size": batch_size_of(job.table.training),
+            "step_size": STEP_SIZE,
+            "burn_in": settings.burn_in,
+            "steps_between_draws": EVERY,
+            "noise_truncated_at": TRUNCATION,
+            "has_curvature_steps": True,
+            "has_biases": True,
+            "row_steps": {"s2": FACTOR_SQUARE, "c": settings.caution},
+        },
         **provenance(),
     }
     return json.loads(json.dumps(content))  # as it will be read

@@ -1,18 +1,21 @@
 """The table of ratings and what is asked of it: settings, the parts, the pairs to predict."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from levymc._checks import check_count, check_interval, check_positive
+from levymc._checks import check_count, check_interval, check_positive, check_seed
 from levymc_lab import data
 
 HELD_OUT = 0.1  # share of the ratings
 LEVEL = 0.9  # probability of the intervals
 BURN_IN = 0.2  # share of the steps
 EVERY = 10  # steps between draws that count
+BETWEEN_LOOKS = 20  # steps between two reports of progress, or more,
+MOST_LOOKS = 2000  # so that a long chain of short steps is not slowed down
 FEWEST_STEPS = 50  # four draws that count
 MOST_RANK = 61  # with biases, 63 columns: as many as the bits of a signed word
 
@@ -58,6 +61,22 @@ class Settings(NamedTuple):
         """Steps before the first that counts."""
         return int(BURN_IN * self.steps)
 
+    @property
+    def caution(self) -> float:
+        """Ratings that are added to the count of each row."""
+        return CAUTION_A_COLUMN * (self.rank + NUM_BIASES)
+
+    @property
+    def draws(self) -> range:
+        """The steps that count."""
+        return range(EVERY * (self.burn_in // EVERY + 1), self.steps + 1, EVERY)
+
+    @property
+    def looks(self) -> list[int]:
+        """The steps after which progress is reported, the last among them."""
+        every = max(BETWEEN_LOOKS, self.steps // MOST_LOOKS)
+        return [*range(every, self.steps, every), self.steps]
+
 
 DEFAULTS = Settings()
 
@@ -68,14 +87,8 @@ def check_settings(settings: Settings) -> None:
     if settings.rank > MOST_RANK:
         raise ValueError(f"`rank` must be at most {MOST_RANK}, got {settings.rank}.")
     check_interval("alpha", settings.alpha, 1.0, 2.0, includes_low=False, remedy="2 is SGLD.")
-    check_count("steps", settings.steps, "It is the length of the chain.")
-    if settings.steps < FEWEST_STEPS:
-        raise ValueError(
-            f"`steps` must be at least {FEWEST_STEPS}, got {settings.steps}. "
-            "Some thousands are usual."
-        )
-    if settings.seed < 0:
-        raise ValueError(f"`seed` must not be negative, got {settings.seed}. Give 0, say.")
+    check_count("steps", settings.steps, "Some thousands are usual.", least=FEWEST_STEPS)
+    check_seed("seed", settings.seed, "Give 0, say.")
     if settings.noise is not None:
         check_positive("noise", settings.noise, "Leave it out, and it is estimated.")
 
@@ -119,6 +132,10 @@ def scale_of(training: data.Ratings, rank: int) -> Scale:
     return Scale(float(values.mean()), float(values.std()) / rank**0.5)
 
 
+def batch_size_of(training: data.Ratings) -> int:
+    return math.ceil(BATCH_SHARE * training.num_ratings)
+
+
 def _read(path: Path) -> data.Ratings:
     if path.is_dir() or path.suffix == ".zip":
         return data.read(path)
@@ -156,16 +173,24 @@ class Targets(NamedTuple):
     A user or item without a rating in the training part is a new one.
 
     users, items: int32.
-    num_held_out: so many of them, at the beginning, are the held-out ratings.
+    is_new_user, is_new_item: whether they are.
     """
 
     users: np.ndarray
     items: np.ndarray
-    num_held_out: int
+    is_new_user: np.ndarray
+    is_new_item: np.ndarray
 
     @property
-    def num_pairs(self) -> int:
-        return len(self.users)
+    def is_new(self) -> np.ndarray:
+        return self.is_new_user | self.is_new_item
+
+    def part(self, rows: slice | np.ndarray) -> "Targets":
+        return Targets(*(column[rows] for column in self))
+
+    @property
+    def bases(self) -> list[str]:
+        return [BASES[place] for place in (self.is_new_user + 2 * self.is_new_item).tolist()]
 
 
 class Labels(NamedTuple):
@@ -174,38 +199,31 @@ class Labels(NamedTuple):
     users: list[str]
     items: list[str]
     ratings: np.ndarray
-    bases: list[str]
 
 
 def targets_of(table: Table, asked: data.Pairs | None) -> Targets:
-    """All pairs for which a prediction is made."""
+    """All pairs for which a prediction is made, first those that are held out."""
     users, items = table.held_out.users.astype(np.int64), table.held_out.items.astype(np.int64)
     if asked is not None:
-        asked_users, asked_items = indices(table.whole, asked)
+        asked_users, asked_items = _indices(table.whole, asked)
         users, items = np.append(users, asked_users), np.append(items, asked_items)
     training = table.training
-    return Targets(
-        _known(users, training.users, training.num_users),
-        _known(items, training.items, training.num_items),
-        table.held_out.num_ratings,
-    )
+    users = _known(users, training.users, training.num_users)
+    items = _known(items, training.items, training.num_items)
+    return Targets(users, items, users == training.num_users, items == training.num_items)
 
 
-def labels_of(table: Table, asked: data.Pairs | None, targets: Targets) -> Labels:
+def labels_of(table: Table, asked: data.Pairs | None) -> Labels:
     """Of the predictions that are written: those asked for, or else those held out."""
     whole, held_out = table.whole, table.held_out
-    first = 0 if asked is None else targets.num_held_out
-    is_new_user = targets.users[first:] == whole.num_users
-    is_new_item = targets.items[first:] == whole.num_items
-    bases = [BASES[place] for place in (is_new_user + 2 * is_new_item).tolist()]
     if asked is not None:
-        return Labels(asked.users, asked.items, _ratings(whole, asked), bases)
+        return Labels(asked.users, asked.items, _ratings(whole, asked))
     users, items = whole.user_ids[held_out.users], whole.item_ids[held_out.items]
     names = [list(map(str, ids.tolist())) for ids in (users, items)]
-    return Labels(names[0], names[1], held_out.values, bases)
+    return Labels(names[0], names[1], held_out.values)
 
 
-def indices(whole: data.Ratings, asked: data.Pairs) -> tuple[np.ndarray, np.ndarray]:
+def _indices(whole: data.Ratings, asked: data.Pairs) -> tuple[np.ndarray, np.ndarray]:
     """The index of each user and item that is asked for; the number of all for one not there."""
     both = []
     for ids, texts in ((whole.user_ids, asked.users), (whole.item_ids, asked.items)):
@@ -229,7 +247,7 @@ def _known(rows: np.ndarray, trained: np.ndarray, num_rows: int) -> np.ndarray:
 
 def _ratings(whole: data.Ratings, asked: data.Pairs) -> np.ndarray:
     """The rating of each pair in the table, NaN where there is none."""
-    users, items = indices(whole, asked)
+    users, items = _indices(whole, asked)
     width = whole.num_items + 1
     sorted_pairs = whole.users.astype(np.int64) * width + whole.items
     wanted = users * width + items

@@ -3,51 +3,66 @@
 import csv
 import io
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from levymc._workdir import atomic_bytes, write_arrays
+from levymc._workdir import ResultsError, atomic_bytes, write_arrays
+from levymc.run import Visit
 
-from ._model import Carry
-from ._prepare import Folder
-from ._table import LEVEL, Labels, Scale, Table
+from ._model import Position
+from ._prepare import Job
+from ._table import LEVEL, Labels, Table, Targets, labels_of
 
 HEADER = ("user", "item", "mean", "low", "high", "rating", "basis")
 
 
-class Predictions(NamedTuple):
-    """Of each pair: the mean, and an interval in which a new rating lies with probability 0.9."""
+def write_outputs(job: Job, targets: Targets, last: Visit, noise: float) -> dict[str, Any]:
+    """The files; returns what the manifest tells of them."""
+    predictions = _predictions(job, targets, last, noise)
+    if not np.all(np.isfinite(predictions)):
+        raise ResultsError(
+            "The chain left the finite numbers, and there are no predictions. "
+            "Give a larger --noise, or --alpha 2."
+        )
+    num_held_out = job.table.held_out.num_ratings
+    wanted = slice(num_held_out) if job.asked is None else slice(num_held_out, None)
+    bases, labels = targets.bases[wanted], labels_of(job.table, job.asked)
+    atomic_bytes(job.folder.predictions, _lines(labels, predictions[:, wanted], bases))
+    write_arrays(job.folder.factors, _factors(job, last.states.position))
+    return {
+        "scores": _scores(predictions[:, :num_held_out], job.table),
+        "num_predictions": len(bases),
+        "num_predictions_for_new": sum(basis != "known" for basis in bases),
+        "num_draws": len(job.settings.draws),
+        "num_divergent_steps": int(last.states.num_divergent),
+    }
 
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
-    def part(self, rows: slice) -> "Predictions":
-        return Predictions(*(column[rows] for column in self))
+def _predictions(job: Job, targets: Targets, last: Visit, noise: float) -> np.ndarray:
+    """Three rows: the mean, and the ends of an interval for a new rating,
 
-
-def predictions_of(carry: Carry, is_new: np.ndarray, scale: Scale, noise: float) -> Predictions:
-    r"""mean ± z √(variance over draws + variance of new rows + noise²)."""
-    total = float(carry.predicted.total)
-    variance = np.asarray(carry.predicted.squares, np.float64) / total
-    variance[is_new] += np.asarray(carry.unseen.mean, np.float64)
-    mean = scale.center + scale.spread * np.asarray(carry.predicted.mean, np.float64)
+    mean ± z √(variance over draws + variance of new rows + noise²).
+    """
+    predicted, scale = last.observed["predicted"], job.scale
+    variance = predicted["deviation"].astype(np.float64) ** 2
+    variance[targets.is_new] += last.observed["unseen"]
+    mean = scale.center + scale.spread * predicted["mean"].astype(np.float64)
     half = NormalDist().inv_cdf((1 + LEVEL) / 2) * np.sqrt(scale.spread**2 * variance + noise**2)
-    return Predictions(mean, mean - half, mean + half)
+    return np.stack([mean, mean - half, mean + half])
 
 
-def scores(held_out: Predictions, table: Table) -> dict[str, Any]:
+def _scores(held_out: np.ndarray, table: Table) -> dict[str, Any]:
     """Errors and coverage on the held-out ratings."""
+    mean, low, high = held_out
     ratings = table.held_out.values.astype(np.float64)
     constant = float(table.training.values.mean(dtype=np.float64))
-    is_inside = (held_out.low <= ratings) & (ratings <= held_out.high)
     return {
-        "rmse": rms(held_out.mean - ratings),
+        "rmse": rms(mean - ratings),
         "rmse_of_the_mean_rating": rms(constant - ratings),
         "interval_level": LEVEL,
-        "interval_coverage": float(is_inside.mean()),
-        "interval_mean_width": float((held_out.high - held_out.low).mean()),
+        "interval_coverage": float(np.mean((low <= ratings) & (ratings <= high))),
+        "interval_mean_width": float(np.mean(high - low)),
         "num_held_out": len(ratings),
     }
 
@@ -56,7 +71,7 @@ def rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
 
 
-def write_predictions(folder: Folder, labels: Labels, predictions: Predictions) -> None:
+def _lines(labels: Labels, predictions: np.ndarray, bases: list[str]) -> bytes:
     """A line a pair.
 
     ``basis`` is `known`, or says what no rating was fitted to: `new user`, `new item`, `new both`.
@@ -65,31 +80,26 @@ def write_predictions(folder: Folder, labels: Labels, predictions: Predictions) 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(HEADER)
-    numbers = [[f"{value:.6g}" for value in column.tolist()] for column in predictions]
+    numbers = [[f"{value:.6g}" for value in row.tolist()] for row in predictions]
     ratings = ["" if np.isnan(value) else f"{value:g}" for value in labels.ratings]
-    columns = (labels.users, labels.items, *numbers, ratings, labels.bases)
+    columns = (labels.users, labels.items, *numbers, ratings, bases)
     writer.writerows(zip(*columns, strict=True))
-    atomic_bytes(folder.predictions, stream.getvalue().encode())
+    return stream.getvalue().encode()
 
 
-def write_factors(folder: Folder, carry: Carry, table: Table, scale: Scale, rank: int) -> None:
-    """The last draw, in units of ratings: Y ≈ center + users itemsᵀ + user_biases + item_biases.
-
-    Not a mean over draws: the posterior does not change if both factors are rotated together, so
-    that the mean of a factor over a long chain is zero.
-    """
-    position, training = carry.state.position, table.training
-    users, items = np.asarray(position["users"]), np.asarray(position["items"])
-    root = np.float32(scale.spread**0.5)
-    arrays: dict[str, np.ndarray] = {
-        "center": np.array(scale.center),
+def _factors(job: Job, position: Position) -> dict[str, np.ndarray]:
+    """A draw in units of ratings; the package says what each array is."""
+    training, whole, rank = job.table.training, job.table.whole, job.settings.rank
+    users, items = position["users"], position["items"]
+    root, spread = np.float32(job.scale.spread**0.5), np.float32(job.scale.spread)
+    return {
+        "center": np.array(job.scale.center),
         "users": root * users[:, :rank],
         "items": root * items[:, :rank],
-        "user_biases": np.float32(scale.spread) * users[:, rank],
-        "item_biases": np.float32(scale.spread) * items[:, rank + 1],
-        "user_ids": table.whole.user_ids,
-        "item_ids": table.whole.item_ids,
+        "user_biases": spread * users[:, rank],
+        "item_biases": spread * items[:, rank + 1],
+        "user_ids": whole.user_ids,
+        "item_ids": whole.item_ids,
         "user_counts": np.bincount(training.users, minlength=training.num_users),
         "item_counts": np.bincount(training.items, minlength=training.num_items),
     }
-    write_arrays(folder.factors, arrays)
