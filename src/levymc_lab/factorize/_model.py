@@ -1,6 +1,7 @@
 """The model's chain, what is observed of it, and the noise of a rating."""
 
 from collections.abc import Generator, Iterator
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 import jax
@@ -69,7 +70,7 @@ class Predict(NamedTuple):
     rank: int
 
     def mean(self, position: Position) -> Array:
-        users, items = self._rows(position, self.targets)
+        users, items = self._rows(position)
         return jnp.sum(users * items, axis=-1)
 
     def unseen_variance(self, position: Position) -> Array:
@@ -77,22 +78,24 @@ class Predict(NamedTuple):
 
         The variances are those of the prior, 1, in a new row, and 0 in one that is known.
         """
-        unseen = self.targets.part(self.targets.is_new)
-        a, b = self._rows(position, unseen)
+        of, is_new = self.targets, self.targets.is_new
+        a, b = self._rows(position, is_new)
         column = np.arange(a.shape[1])
         moves = column < self.rank + NUM_BIASES
-        v = (unseen.is_new_user[:, None] & moves & (column != self.rank + 1)).astype(np.float32)
-        w = (unseen.is_new_item[:, None] & moves & (column != self.rank)).astype(np.float32)
+        v = (of.is_new_user[is_new, None] & moves & (column != self.rank + 1)).astype(np.float32)
+        w = (of.is_new_item[is_new, None] & moves & (column != self.rank)).astype(np.float32)
         return jnp.sum(v * b**2 + a**2 * w + v * w, axis=-1)
 
-    def _rows(self, position: Position, targets: Targets) -> tuple[Array, Array]:
+    def _rows(
+        self, position: Position, chosen: np.ndarray | EllipsisType = ...
+    ) -> tuple[Array, Array]:
         """Those of the targets; of new ones the mean of the prior, 1 for the partner of a bias."""
         width = position["users"].shape[1]
         user, item = np.zeros((2, 1, width), np.float32)
         user[0, self.rank + 1] = item[0, self.rank] = 1
         users = jnp.append(position["users"], user, axis=0)
         items = jnp.append(position["items"], item, axis=0)
-        return users[targets.users], items[targets.items]
+        return users[self.targets.users[chosen]], items[self.targets.items[chosen]]
 
 
 def chain(job: Job, predict: Predict, noise: float, key: Array) -> Generator[Visit, None, None]:

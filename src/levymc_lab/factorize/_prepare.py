@@ -74,6 +74,7 @@ class Folder(NamedTuple):
             file.unlink(missing_ok=True)
 
     def drop_chain(self) -> None:
+        """Remove the store, which nobody needs once the outputs are there."""
         shutil.rmtree(self.chain, ignore_errors=True)
 
     def tidy(self) -> None:

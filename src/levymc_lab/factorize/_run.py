@@ -53,14 +53,12 @@ def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
         if job.starts_anew:
             folder.clear()
         manifest = folder.check(job.identity)
-        if manifest is not None and folder.is_finished(manifest):
-            folder.drop_chain()
-            return manifest
-        if manifest is None or manifest["status"] == "finished":
-            folder.clear()
-            manifest = new_manifest(job)
-        with clocked(folder.manifest, manifest) as record:
-            _complete(job, manifest, record, on_progress)
+        if manifest is None or not folder.is_finished(manifest):
+            if manifest is None or manifest["status"] == "finished":
+                folder.clear()  # a chain without its manifest may be another run's
+                manifest = new_manifest(job)
+            with clocked(folder.manifest, manifest) as record:
+                _complete(job, manifest, record, on_progress)
         folder.drop_chain()
         return manifest
 

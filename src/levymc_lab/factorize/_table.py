@@ -167,69 +167,57 @@ def _digest(ratings: data.Ratings) -> str:
     return total.hexdigest()
 
 
+class Labels(NamedTuple):
+    """What is written beside predictions; `ratings` are NaN where there are none."""
+
+    users: list[str]
+    items: list[str]
+    ratings: np.ndarray
+    bases: list[str]
+
+
 class Targets(NamedTuple):
-    """Pairs of indices into the model's rows; the row after the last is that of a new one.
+    """Pairs to predict, first those that are held out, then those that are asked for.
 
-    A user or item without a rating in the training part is a new one.
-
-    users, items: int32.
+    users, items: int32, of the model's rows; the row after the last is that of a new one, as is
+        whoever and whatever has no rating in the training part.
     is_new_user, is_new_item: whether they are.
+    labels: of those that are written: those asked for, or else those held out.
     """
 
     users: np.ndarray
     items: np.ndarray
     is_new_user: np.ndarray
     is_new_item: np.ndarray
+    labels: Labels
 
     @property
     def is_new(self) -> np.ndarray:
         return self.is_new_user | self.is_new_item
 
-    def part(self, rows: slice | np.ndarray) -> "Targets":
-        return Targets(*(column[rows] for column in self))
-
-    @property
-    def bases(self) -> list[str]:
-        return [BASES[place] for place in (self.is_new_user + 2 * self.is_new_item).tolist()]
-
-
-class Labels(NamedTuple):
-    """What is written beside each prediction; `ratings` are NaN where there are none."""
-
-    users: list[str]
-    items: list[str]
-    ratings: np.ndarray
-
 
 def targets_of(table: Table, asked: data.Pairs | None) -> Targets:
-    """All pairs for which a prediction is made, first those that are held out."""
-    users, items = table.held_out.users.astype(np.int64), table.held_out.items.astype(np.int64)
-    if asked is not None:
-        asked_users, asked_items = _indices(table.whole, asked)
-        users, items = np.append(users, asked_users), np.append(items, asked_items)
-    training = table.training
+    whole, training, held_out = table.whole, table.training, table.held_out
+    users, items = held_out.users.astype(np.int64), held_out.items.astype(np.int64)
+    if asked is None:
+        ids = (whole.user_ids[held_out.users], whole.item_ids[held_out.items])
+        names, ratings = [list(map(str, some.tolist())) for some in ids], held_out.values
+    else:
+        found = _indices(whole.user_ids, asked.users), _indices(whole.item_ids, asked.items)
+        names, ratings = list(asked), _ratings(whole, *found)
+        users, items = np.append(users, found[0]), np.append(items, found[1])
     users = _known(users, training.users, training.num_users)
     items = _known(items, training.items, training.num_items)
-    return Targets(users, items, users == training.num_users, items == training.num_items)
+    is_new_user, is_new_item = users == training.num_users, items == training.num_items
+    numbers = (is_new_user + 2 * is_new_item)[len(users) - len(ratings) :]
+    labels = Labels(names[0], names[1], ratings, [BASES[number] for number in numbers.tolist()])
+    return Targets(users, items, is_new_user, is_new_item, labels)
 
 
-def labels_of(table: Table, asked: data.Pairs | None) -> Labels:
-    """Of the predictions that are written: those asked for, or else those held out."""
-    whole, held_out = table.whole, table.held_out
-    if asked is not None:
-        return Labels(asked.users, asked.items, _ratings(whole, asked))
-    users, items = whole.user_ids[held_out.users], whole.item_ids[held_out.items]
-    names = [list(map(str, ids.tolist())) for ids in (users, items)]
-    return Labels(names[0], names[1], held_out.values)
-
-
-def _indices(whole: data.Ratings, asked: data.Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """The index of each user and item that is asked for; the number of all for one not there."""
-    both = []
-    for ids, texts in ((whole.user_ids, asked.users), (whole.item_ids, asked.items)):
-        place = {str(id): index for index, id in enumerate(ids.tolist())}
-        both.append(np.array([place.get(text, len(ids)) for text in texts], np.int64))
-    return both[0], both[1]
+def _indices(ids: np.ndarray, texts: list[str]) -> np.ndarray:
+    """The index of each that is asked for; the number of all for one not there."""
+    place = {str(id): index for index, id in enumerate(ids.tolist())}
+    return np.array([place.get(text, len(ids)) for text in texts], np.int64)
 
 
 def digest_of(asked: data.Pairs | None) -> str | None:
@@ -245,9 +233,8 @@ def _known(rows: np.ndarray, trained: np.ndarray, num_rows: int) -> np.ndarray:
     return np.where(is_trained[rows], rows, num_rows).astype(np.int32)
 
 
-def _ratings(whole: data.Ratings, asked: data.Pairs) -> np.ndarray:
+def _ratings(whole: data.Ratings, users: np.ndarray, items: np.ndarray) -> np.ndarray:
     """The rating of each pair in the table, NaN where there is none."""
-    users, items = _indices(whole, asked)
     width = whole.num_items + 1
     sorted_pairs = whole.users.astype(np.int64) * width + whole.items
     wanted = users * width + items

@@ -12,7 +12,7 @@ from levymc.run import Visit
 
 from ._model import Position
 from ._prepare import Job
-from ._table import LEVEL, Labels, Table, Targets, labels_of
+from ._table import LEVEL, Labels, Table, Targets
 
 HEADER = ("user", "item", "mean", "low", "high", "rating", "basis")
 
@@ -25,15 +25,14 @@ def write_outputs(job: Job, targets: Targets, last: Visit, noise: float) -> dict
             "The chain left the finite numbers, and there are no predictions. "
             "Give a larger --noise, or --alpha 2."
         )
-    num_held_out = job.table.held_out.num_ratings
-    wanted = slice(num_held_out) if job.asked is None else slice(num_held_out, None)
-    bases, labels = targets.bases[wanted], labels_of(job.table, job.asked)
-    atomic_bytes(job.folder.predictions, _lines(labels, predictions[:, wanted], bases))
+    labels, count = targets.labels, len(targets.labels.users)
+    written = predictions[:, len(targets.users) - count :]
+    atomic_bytes(job.folder.predictions, _lines(labels, written))
     write_arrays(job.folder.factors, _factors(job, last.states.position))
     return {
-        "scores": _scores(predictions[:, :num_held_out], job.table),
-        "num_predictions": len(bases),
-        "num_predictions_for_new": sum(basis != "known" for basis in bases),
+        "scores": _scores(predictions, job.table),
+        "num_predictions": count,
+        "num_predictions_for_new": sum(basis != "known" for basis in labels.bases),
         "num_draws": len(job.settings.draws),
         "num_divergent_steps": int(last.states.num_divergent),
     }
@@ -52,10 +51,10 @@ def _predictions(job: Job, targets: Targets, last: Visit, noise: float) -> np.nd
     return np.stack([mean, mean - half, mean + half])
 
 
-def _scores(held_out: np.ndarray, table: Table) -> dict[str, Any]:
-    """Errors and coverage on the held-out ratings."""
-    mean, low, high = held_out
+def _scores(predictions: np.ndarray, table: Table) -> dict[str, Any]:
+    """Errors and coverage on the held-out ratings, which come first."""
     ratings = table.held_out.values.astype(np.float64)
+    mean, low, high = predictions[:, : len(ratings)]
     constant = float(table.training.values.mean(dtype=np.float64))
     return {
         "rmse": rms(mean - ratings),
@@ -71,7 +70,7 @@ def rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
 
 
-def _lines(labels: Labels, predictions: np.ndarray, bases: list[str]) -> bytes:
+def _lines(labels: Labels, predictions: np.ndarray) -> bytes:
     """A line a pair.
 
     ``basis`` is `known`, or says what no rating was fitted to: `new user`, `new item`, `new both`.
@@ -82,7 +81,7 @@ def _lines(labels: Labels, predictions: np.ndarray, bases: list[str]) -> bytes:
     writer.writerow(HEADER)
     numbers = [[f"{value:.6g}" for value in row.tolist()] for row in predictions]
     ratings = ["" if np.isnan(value) else f"{value:g}" for value in labels.ratings]
-    columns = (labels.users, labels.items, *numbers, ratings, bases)
+    columns = (labels.users, labels.items, *numbers, ratings, labels.bases)
     writer.writerows(zip(*columns, strict=True))
     return stream.getvalue().encode()
 
