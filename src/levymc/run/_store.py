@@ -730,7 +730,13 @@ def _publish(store: Store) -> None:
         }
         nodes = {**nodes, group: _group(inside, {})}
     for name, node in (*nodes.items(), ("", root)):
-        atomic_bytes(store.path / name / "zarr.json", json.dumps(node).encode())
+        _write_changed(store.path / name / "zarr.json", json.dumps(node).encode())
+
+
+def _write_changed(path: Path, content: bytes) -> None:
+    """Write what is not there already: most metadata stay, and to make a file safe takes time."""
+    if not path.exists() or path.read_bytes() != content:
+        atomic_bytes(path, content)
 
 
 def _group(inside: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
@@ -748,7 +754,7 @@ def _coordinate(store: Store, group: str, name: str, values: np.ndarray) -> dict
     size = max(1, len(values))
     content = np.zeros(size, np.int64)
     content[: len(values)] = values
-    atomic_bytes(store.path / group / name / "c" / "0", content.tobytes())
+    _write_changed(store.path / group / name / "c" / "0", content.tobytes())
     return _array((len(values),), (size,), np.dtype(np.int64), [name])
 
 
