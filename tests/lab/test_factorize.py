@@ -7,10 +7,13 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from levymc import algorithms
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
 from levymc_lab.factorize import _model, _run
@@ -289,6 +292,27 @@ def test_pairs_that_are_new_get_the_prior_and_are_marked(table, tmp_path, fit):
 
     result = levymc("factorize", table, "--out", out, *options[:-2])
     assert "its pairs is" in result.stderr
+
+
+class Diverging:
+    """Each of its steps diverges."""
+
+    def init(self, position):
+        return algorithms.State(position, jnp.int32(0))
+
+    def step(self, key, state, data):
+        zero = jnp.zeros(())
+        return state, algorithms.Info(zero, zero, jnp.bool_(True), zero, zero)
+
+
+def test_every_divergent_step_is_counted():
+    counting = _model.Counting(Diverging())
+    state = counting.init({"users": jnp.ones(2)})
+    for _ in range(3):
+        state, info = counting.step(jax.random.key(0), state, None)
+    assert int(state.num_divergent) == 3
+    assert bool(info.is_divergent)
+    np.testing.assert_array_equal(state.position["users"], [1, 1])
 
 
 def test_it_works_without_a_compiler_and_starts_anew_by_force(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from jaxtyping import Array
 import levymc
 from levymc import models
 from levymc._trees import module
-from levymc.algorithms import Info, SamplingAlgorithm
+from levymc.algorithms import Algorithm, Info, SamplingAlgorithm
 from levymc.run import Visit
 
 from ._prepare import Job
@@ -47,7 +47,7 @@ class Counting(SamplingAlgorithm[Counted]):
 
     takes_minibatch = True
 
-    algorithm: SamplingAlgorithm[Any]
+    algorithm: Algorithm
 
     def init(self, position: Position, rng_key: Array | None = None) -> Counted:
         return Counted(self.algorithm.init(position), jnp.int32(0))
