@@ -6,7 +6,7 @@ For the density, and likewise for the central probability and the derivative,
 
 Divided by (2 - α) this is smooth in α up to and including α = 2, which neither log f nor its tail
 is.  The integral is taken along the ray t = s e^{iπ/8}, where the integrand decays for every α and
-x, by the double-exponential rule in 120-bit arithmetic; see `levymc.stable._tabulated` for the layout.
+x, by the double-exponential rule in 120-bit arithmetic; `levymc.stable._tabulated` has the layout.
 
 Run: ``python tools/make_stable_table.py`` (about ten minutes on two cores).
 """
