@@ -20,6 +20,7 @@ LAYERS = (
     "drifts",
     "integrators",
     "schedules",
+    "noises",
     "algorithms",
     "run",
     "diagnostics",

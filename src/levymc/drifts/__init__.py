@@ -16,6 +16,7 @@ from ._drift import Values as Values
 from ._drift import as_drift as as_drift
 from ._gaussian import gaussian as gaussian
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
+from ._leading_term import gradient as gradient
 from ._leading_term import gradient_coefficient as gradient_coefficient
 from ._leading_term import gradient_coefficients as gradient_coefficients
 from ._leading_term import leading_term as leading_term

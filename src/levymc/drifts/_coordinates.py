@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from levymc._checks import is_traced
-from levymc._trees import like
+from levymc._trees import like, spread
 
 from ._drift import LogDensity, Position, SignedLog, check_position
 
@@ -45,7 +45,9 @@ class Coordinates(NamedTuple):
         return xp.concatenate([xp.ravel(leaf) for leaf in leaves])
 
     def rows(self, tables: Any, position: Position) -> Array:
-        """Tables that have a row for each α, a number or a pytree, with a row for each coordinate."""
+        """Tables with a row for each α, which is a number or a pytree, as rows by coordinate."""
+        firsts = jax.tree.map(lambda table: table[..., 0], tables)
+        spread("alpha", firsts, position)
         of_leaves = jax.tree.leaves(jax.tree.broadcast(tables, position))
         return jnp.concatenate(
             [

@@ -1,9 +1,9 @@
-"""Run an algorithm and keep its draws: in memory, or in a store that another process goes on with."""
+"""Run an algorithm and keep its draws: in memory, or in a store from which a run can go on."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jax.sharding import Mesh
@@ -162,6 +162,7 @@ def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:
     return itself if keep or (keep is None and not is_observed) else None
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Where draws go."""
 
@@ -191,8 +192,10 @@ class _Memory:
 
     def __init__(self) -> None:
         self.parts: list[list[np.ndarray]] = []
+        self.done = 0
 
     def append(self, part: Part) -> None:
+        self.done = part.done
         if part.draws and len(part.draws[0]):
             self.parts.append(part.draws)
 
@@ -206,17 +209,17 @@ def _in_memory(run: Run, *, progress: bool) -> Result:
     carry, is_interrupted = follow(
         run, run.carry, 0, memory, structure=structure, progress=progress
     )
-    leaves = memory.joined()
-    if not leaves:
+    steps = run.plan.steps_until(memory.done)
+    if not len(steps):
         raise KeyboardInterrupt("The run was stopped before its first draw.")
-    counts = (run.plan.num_chains, leaves[0].shape[1])
+    counts = (run.plan.num_chains, len(steps))
     return from_leaves(
-        leaves,
+        memory.joined(),
         structure,
         counts,
         is_interrupted=is_interrupted,
         observed=observed_by(run, carry),
-        steps=run.plan.steps[: counts[1]],
+        steps=steps,
     )
 
 

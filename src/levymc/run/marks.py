@@ -4,19 +4,29 @@
 what the functions here return.  Steps are counted from 1, after the burn-in.
 """
 
+import bisect
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from levymc._checks import check_count
 
 
+@runtime_checkable
 class Marks(Protocol):
     """Some of the steps 1, 2, …"""
 
     def within(self, begin: int, end: int, most: int) -> np.ndarray:
         """Those in (begin, end], in increasing order, but at most so many."""
+        ...
+
+    def count(self, end: int) -> int:
+        """How many there are up to `end`."""
+        ...
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        """Those from the one with the number `first` = 0, 1, … on, but at most so many."""
         ...
 
 
@@ -29,6 +39,12 @@ class Every(NamedTuple):
         first = begin // self.k + 1
         return self.k * np.arange(first, min(end // self.k, first + most - 1) + 1)
 
+    def count(self, end: int) -> int:
+        return end // self.k
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        return self.k * np.arange(first + 1, first + most + 1)
+
 
 class At(NamedTuple):
     """The steps that are listed."""
@@ -38,6 +54,12 @@ class At(NamedTuple):
     def within(self, begin: int, end: int, most: int) -> np.ndarray:
         listed = np.asarray(self.steps, np.int64)
         return listed[(listed > begin) & (listed <= end)][:most]
+
+    def count(self, end: int) -> int:
+        return bisect.bisect_right(self.steps, end)
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        return np.asarray(self.steps[first : first + most], np.int64)
 
 
 class Logarithmic(NamedTuple):

@@ -71,12 +71,12 @@ class Mean(Observer):
     def update(self, so_far: MeanSoFar, position: Any, weight: Any, info: Any = None) -> MeanSoFar:
         total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
         share = weight / jnp.where(total > 0, total, 1)
-        moved = jax.tree.map(
-            lambda old, new: old + share.astype(old.dtype) * (new - old),
-            so_far.mean,
-            self.of(position),
-        )
-        return MeanSoFar(moved, total)
+
+        def moved(old: Array, new: Array) -> Array:
+            # Infinity times no weight would be NaN.
+            return old + share.astype(old.dtype) * (jnp.where(weight > 0, new, old) - old)
+
+        return MeanSoFar(jax.tree.map(moved, so_far.mean, self.of(position)), total)
 
     def finish(self, so_far: MeanSoFar) -> Any:
         return so_far.mean
@@ -157,7 +157,7 @@ class Predictive(Observer):
         step = jnp.asarray(weight, so_far.total.dtype)
         total = so_far.total + step
         share = step / jnp.where(total > 0, total, 1)
-        values = self.of(position)
+        values = jnp.where(step > 0, self.of(position), so_far.mean)
         moved = so_far.mean + share * (values - so_far.mean)
         added = step * (values - so_far.mean) * (values - moved)
         return SpreadSoFar(moved, so_far.squares + added, total)
