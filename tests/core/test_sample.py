@@ -137,7 +137,9 @@ def test_a_run_of_which_nothing_is_kept_but_what_was_observed():
     kept = run(BARE)
     seen = run(BARE, observe={"mean": levymc.observe.mean()})
     assert (seen.num_chains, seen.num_draws, seen.positions) == (4, 60, None)
-    np.testing.assert_allclose(seen.observed["mean"], kept.positions.mean(axis=1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        seen.observed["mean"], kept.positions.mean(axis=1), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(

@@ -542,7 +542,7 @@ def _loaded_program(store: Store) -> Program:
         for name in ("advance.bin", "finish.bin")
     )
 
-    def call(parameters: Leaves, carry: Leaves, keys: Any, data: Leaves, call: Any) -> Any:
+    def call(parameters: Leaves, carry: Leaves, keys: Any, data: list[Any], call: Any) -> Any:
         assert advance is not None
         return advance(parameters, carry, keys, data, tuple(call[:3]), tuple(call.marks))
 

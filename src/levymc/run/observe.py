@@ -7,7 +7,7 @@ the run is told so by `observe_every`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -113,11 +113,19 @@ class MeanError(Mean):
 
     truth: np.ndarray
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MeanError):
+            return NotImplemented
+        return self.of == other.of and np.array_equal(self.truth, other.truth)
+
+    def __hash__(self) -> int:
+        return hash((self.of, self.truth.shape))
+
     def finish(self, so_far: MeanSoFar) -> Array:
         return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
 
 
-def mean_error(of: Callable[[Any], Any], truth: ArrayLike) -> Observer:
+def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> Observer:
     r"""The root mean squared error of mean predictions,
 
     .. math:: \Bigl( \frac1m \sum_i \bigl(ν_N(g)_i - y_i\bigr)^2 \Bigr)^{1/2} .
@@ -128,7 +136,7 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike) -> Observer:
         of: g, a function of a position that returns an array of floats, a prediction each.
         truth: y, an array of the same shape.
     """
-    return MeanError(of, np.asarray(truth))
+    return MeanError(of, np.array(truth))  # a copy: who changes theirs changes no program
 
 
 class SpreadSoFar(NamedTuple):
@@ -261,7 +269,7 @@ class Quantiles(Observer):
 
 
 def quantiles(
-    probabilities: ArrayLike,
+    probabilities: ArrayLike | Sequence[float],
     of: Callable[[Any], Any] = itself,
     *,
     relative_error: float = 0.02,
@@ -317,7 +325,7 @@ class Histogram(Observer):
         return so_far / jnp.where(total > 0, total, 1)
 
 
-def histogram(edges: ArrayLike, of: Callable[[Any], Any] = itself) -> Observer:
+def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = itself) -> Observer:
     """The share of the weight in each bin; the first and the last are those beyond the edges.
 
     Not valid when: in float32, beyond some 10⁷ steps, when a bin no longer grows.
