@@ -77,7 +77,7 @@ def ula(
 
     References: [simsekli2017], eq. (2).
     """
-    drift = drifts.leading_term(logdensity_fn, 2.0)
+    drift = drifts.gradient(logdensity_fn)
     used = integrator or integrators.euler()
     return Unadjusted(drift, stepping(step_size, 2.0, used, None, preconditioner))
 

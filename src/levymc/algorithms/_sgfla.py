@@ -1,5 +1,6 @@
 r"""Stochastic-gradient FLA, and stochastic-gradient Langevin dynamics as its α = 2."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,7 @@ class SgFla(SamplingAlgorithm[State]):
     takes_minibatch = True
     grad_estimator: GradEstimator
     curvature: Any
-    coefficients: Any  # c_α; None where it is 1
+    coefficients: Any  # c_α; None for the gradient itself
     how: Stepping
 
     def init(self, position: Any, rng_key: Any = None) -> State:
@@ -119,7 +120,7 @@ def sgld(
     curvature: Callable[[Any, Any], Any] | None = None,
 ) -> SamplingAlgorithm[State]:
     r"""Stochastic-gradient Langevin dynamics, SG-FLA at α = 2 with Euler's step."""
-    return sgfla(
+    algorithm = sgfla(
         grad_estimator,
         step_size,
         2.0,
@@ -127,3 +128,4 @@ def sgld(
         preconditioner=preconditioner,
         curvature=curvature,
     )
+    return dataclasses.replace(algorithm, coefficients=None)  # type: ignore[type-var]

@@ -14,6 +14,7 @@ from ._drift import Scaled as Scaled
 from ._drift import SignedLog as SignedLog
 from ._drift import Values as Values
 from ._drift import as_drift as as_drift
+from ._drift import gradient as gradient
 from ._drift import gradient_coefficient as gradient_coefficient
 from ._drift import gradient_coefficients as gradient_coefficients
 from ._drift import leading_term as leading_term

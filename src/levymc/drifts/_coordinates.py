@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from levymc._checks import is_traced, like
+from levymc._checks import is_traced, like, spread
 
 from ._drift import LogDensity, Position, SignedLog, check_position
 
@@ -44,7 +44,9 @@ class Coordinates(NamedTuple):
         return xp.concatenate([xp.ravel(leaf) for leaf in leaves])
 
     def rows(self, tables: Any, position: Position) -> Array:
-        """Tables with a row for each α, a number or a pytree, as one with a row per coordinate."""
+        """Tables with a row for each α, which is a number or a pytree, as rows by coordinate."""
+        firsts = jax.tree.map(lambda table: table[..., 0], tables)
+        spread("alpha", firsts, position)
         of_leaves = jax.tree.leaves(jax.tree.broadcast(tables, position))
         return jnp.concatenate(
             [

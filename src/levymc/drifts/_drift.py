@@ -183,7 +183,7 @@ class LeadingTerm(Drift):
     """c_α ∇log φ."""
 
     logdensity_fn: LogDensity
-    coefficients: Any  # c_α; None where it is 1
+    coefficients: Any  # c_α; None for the gradient itself
     evaluations = Evaluations(density=0, gradient=1)
 
     def evaluate(self, position: Position) -> Values:
@@ -208,8 +208,8 @@ def is_gaussian(alpha: Any) -> bool:
 
 
 def gradient_coefficients(alpha: Any) -> Any:
-    """c_α of b̂ = c_α ∇log φ, in NumPy unless α is traced; None where every α is known to be 2."""
-    return None if is_gaussian(alpha) else jax.tree.map(gradient_coefficient, alpha)
+    """c_α of b̂ = c_α ∇log φ, in NumPy unless α is traced."""
+    return jax.tree.map(gradient_coefficient, alpha)
 
 
 def gradient_coefficient(alpha: Any) -> Any:

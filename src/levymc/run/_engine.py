@@ -32,6 +32,7 @@ MOST_MARKS = 1 << 14  # per call
 DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
 BLOCK_BYTES = 4 * 2**20  # of random bits: larger blocks were no faster, and leave the cache
 LONGEST_BLOCK = 256
+COUNTER_BASED = "threefry2x32"  # the one kind of key whose bits are those of each key, also mapped
 NEVER = np.iinfo(np.int32).max
 
 
@@ -272,7 +273,10 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     bits = jax.eval_shape(hoisted.collect, keys)
     bit_bytes = shapes.keys.size * 4 + sum(leaf.size * leaf.dtype.itemsize for leaf in bits)
     slots = max(1, min(MOST_MARKS, DRAW_BYTES // max(draw_bytes, 1)))
-    block = max(1, min(LONGEST_BLOCK, BLOCK_BYTES // max(bit_bytes, 1)))
+    # Bits of other kinds, drawn for many keys at once, are those of the first: of the first step in
+    # a block, and blocks begin wherever a call does.
+    longest = LONGEST_BLOCK if recipe.key_kind == COUNTER_BASED else 1
+    block = max(1, min(longest, BLOCK_BYTES // max(bit_bytes, 1)))
     if recipe.keeps_all:  # then calls are of whole blocks, and no bits are drawn in vain
         block = min(block, slots)
         slots -= slots % block

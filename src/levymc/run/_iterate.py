@@ -56,14 +56,13 @@ class Plan(NamedTuple):
     def total(self) -> int:
         return self.burn_in + self.num_steps
 
-    @property
-    def steps(self) -> np.ndarray:
-        """Those that are kept, counted after the burn-in."""
-        return self.kept.within(0, self.num_steps, self.num_steps)
-
     def steps_until(self, done: int) -> np.ndarray:
-        """Those that are kept once `done` steps were made, burn-in and all."""
+        """Those kept once `done` steps were made, burn-in and all; counted after the burn-in."""
         return self.kept.within(0, max(done - self.burn_in, 0), self.num_steps)
+
+    def num_kept(self, done: int) -> int:
+        """How many these are."""
+        return self.kept.count(max(done - self.burn_in, 0))
 
     def call(self, done: int, most: int, slots: int) -> Call:
         """The next call after `done` steps, of at most `most`, with at most `slots` draws."""
@@ -325,11 +324,7 @@ def _plan(
 ) -> Plan:
     steps = check_count("num_steps", num_steps, "It is the number of steps of each chain.")
     unkept = check_count("burn_in", burn_in, "It is a number of steps.", least=0)
-    if steps + unkept >= NEVER:
-        raise ValueError(
-            f"`num_steps` must be less than 2³¹ with the burn-in, got {steps + unkept}. "
-            "Run more chains, or begin anew from the last positions."
-        )
+    check_total(steps + unkept)
     kept = as_marks("thin", thin, steps)
     seen = as_marks("observe_every", observe_every, steps)
     if observe is None and seen != Every(1):
@@ -338,6 +333,15 @@ def _plan(
             "To keep fewer draws, use `thin`."
         )
     return Plan(num_chains, steps, unkept, kept, None if observe is None else seen)
+
+
+def check_total(steps: int) -> None:
+    """Refuse more steps than the program can count."""
+    if steps >= NEVER:
+        raise ValueError(
+            f"`num_steps` must be less than 2³¹ with the burn-in, got {steps}. "
+            "Run more chains, or begin anew from the last positions."
+        )
 
 
 def _count_chains(positions: Any) -> int:

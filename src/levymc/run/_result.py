@@ -142,7 +142,8 @@ class Result:
         leaves = jax.tree.leaves(self.positions)
         size = sum(leaf.nbytes for leaf in leaves) // max(self.num_draws, 1)
         step = max(1, AT_ONCE // max(size, 1))
-        return [slice(begin, begin + step) for begin in range(0, self.num_draws, step)]
+        count = self.num_draws
+        return [slice(begin, min(begin + step, count)) for begin in range(0, count, step)]
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Weighted quantiles of the first coordinates, all chains together: they always exist."""
@@ -233,7 +234,7 @@ def from_leaves(
         return leaves[place]
 
     positions, info = jax.tree.map(filled, tuple(structure))
-    weights: Any = info.step_size if isinstance(info, Info) else np.ones(counts)
+    weights = np.asarray(info.step_size) if isinstance(info, Info) else np.ones(counts)
     return Result(positions, weights, info, is_interrupted, observed, steps)
 
 
@@ -244,7 +245,8 @@ def to_json(tree: Any) -> Any:
     if tree is None:
         return {"kind": "none"}
     if isinstance(tree, Constant):
-        return {"kind": "constant", "value": tree.value.item(), "dtype": str(tree.value.dtype)}
+        value = tree.value if np.all(np.isfinite(tree.value)) else tree.value.astype(str)
+        return {"kind": "constant", "value": value.tolist(), "dtype": str(tree.value.dtype)}
     if isinstance(tree, dict):
         if not all(isinstance(key, str) for key in tree):
             raise TypeError("A store needs positions whose dictionaries have strings as keys.")

@@ -192,8 +192,10 @@ class _Memory:
 
     def __init__(self) -> None:
         self.parts: list[list[np.ndarray]] = []
+        self.done = 0
 
     def append(self, part: Part) -> None:
+        self.done = part.done
         if part.draws and len(part.draws[0]):
             self.parts.append(part.draws)
 
@@ -207,17 +209,17 @@ def _in_memory(run: Run, *, progress: bool) -> Result:
     carry, is_interrupted = follow(
         run, run.carry, 0, memory, structure=structure, progress=progress
     )
-    leaves = memory.joined()
-    if not leaves:
+    steps = run.plan.steps_until(memory.done)
+    if not len(steps):
         raise KeyboardInterrupt("The run was stopped before its first draw.")
-    counts = (run.plan.num_chains, leaves[0].shape[1])
+    counts = (run.plan.num_chains, len(steps))
     return from_leaves(
-        leaves,
+        memory.joined(),
         structure,
         counts,
         is_interrupted=is_interrupted,
         observed=observed_by(run, carry),
-        steps=run.plan.steps[: counts[1]],
+        steps=steps,
     )
 
 

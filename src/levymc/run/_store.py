@@ -15,11 +15,13 @@ The last chunk is written again as it grows, each time whole: its first draws st
 """
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import time
 import warnings
+import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -39,22 +41,20 @@ from levymc._workdir import (
     ResultsError,
     atomic_bytes,
     differences,
-    digest,
     flush,
     flush_folder,
     lock,
     make_folder,
     parse_json,
-    read_arrays,
     remove_partial,
     versions,
     write_arrays,
     write_json,
 )
 
-from . import marks
+from . import _zarr, marks
 from ._engine import Call, Draws, Leaves, Marks, Program, position_of
-from ._iterate import Part, Plan, Run, march, observed_by
+from ._iterate import Part, Plan, Run, check_total, march, observed_by
 from ._minibatches import Feed, Fixed
 from ._result import STATISTICS, Constant, Result, from_json, from_leaves, placed, to_json
 from ._sample import follow, structure_of
@@ -67,6 +67,7 @@ MOST_IN_CHUNK = 4096
 LARGEST_IN_MEMORY = 2**30  # bytes of draws; more are read when they are asked for
 NUM_TRIES = 5  # to read while another process writes
 KINDS = "biuf"  # of dtypes that Zarr knows
+COORDINATES = ("chain", "draw")
 
 
 class StoreError(ResultsError, ValueError):
@@ -91,6 +92,7 @@ class Store(NamedTuple):
 
     structure, observed: trees with the leaves' numbers, or constants.
     progress: what counts, as it was when the store was opened.
+    state: the content of the state file, read at the same time; None to read it when needed.
     """
 
     path: Path
@@ -101,6 +103,7 @@ class Store(NamedTuple):
     observed: tuple[Any, ...]
     header: dict[str, Any]
     progress: dict[str, Any]
+    state: bytes | None = None
 
     @property
     def folder(self) -> Path:
@@ -113,7 +116,7 @@ class Store(NamedTuple):
 
     @property
     def num_draws(self) -> int:
-        return len(self.plan.steps_until(self.done))
+        return self.plan.num_kept(self.done)
 
     def chunk_file(self, leaf: Leaf, chunk: int) -> Path:
         place = ["0", str(chunk), *["0"] * len(leaf.shape)]
@@ -153,7 +156,7 @@ def _remove_abandoned(path: Path) -> None:
     """Remove what processes left that were killed while they created this store."""
     for other in path.parent.glob(f".{path.name}.*.partial"):
         owner = other.name.split(".")[-2]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+        if owner.isdigit() and Path("/proc").exists() and not Path(f"/proc/{owner}").exists():
             shutil.rmtree(other, ignore_errors=True)
 
 
@@ -182,7 +185,7 @@ def _build(path: Path, run: Run) -> Store:
         "is_fed": not isinstance(run.feed, Fixed),
         "is_native": any(_calls_kernels(function) for function in exported.values()),
         "given": _given(run),
-        "digests": {file.name: digest([file]) for file in sorted(folder.iterdir())},
+        "digests": {file.name: _digest(file) for file in sorted(folder.iterdir())},
     }
     header = json.loads(json.dumps(header))  # as it will be read
     write_json(folder / "run.json", header)
@@ -191,7 +194,7 @@ def _build(path: Path, run: Run) -> Store:
         "done": 0,
         "chunks": [],
         "state": header["digests"]["state-0.npz"],
-        "run": digest([folder / "run.json"]),
+        "run": _digest(folder / "run.json"),
     }
     _write_progress(folder, progress)
     store = _store(path, header, progress)
@@ -236,7 +239,22 @@ def _leaves_of(structure: Draws, shapes: Draws) -> tuple[Leaf, ...]:
             if isinstance(place, int):
                 known = STATISTICS.get(name, name) if group == "sample_stats" else name
                 found[place] = Leaf(group, known, leaf.shape, str(leaf.dtype))
-    return tuple(found[place] for place in sorted(found))
+    leaves = tuple(found[place] for place in sorted(found))
+    _check_names(leaves)
+    return leaves
+
+
+def _check_names(leaves: tuple[Leaf, ...]) -> None:
+    """Refuse names that cannot be those of folders side by side."""
+    taken = {(leaf.group, name) for leaf in leaves for name in COORDINATES}
+    for leaf in leaves:
+        is_path = "/" in leaf.name or leaf.name.startswith((".", "__")) or leaf.name == "zarr.json"
+        if is_path or (leaf.group, leaf.name) in taken:
+            raise ValueError(
+                f"A store needs names that can be those of folders, all different, and neither "
+                f"chain nor draw; got {leaf.name!r} in the {leaf.group}. Rename it."
+            )
+        taken.add((leaf.group, leaf.name))
 
 
 def _exported(run: Run) -> dict[str, export.Exported]:
@@ -282,8 +300,7 @@ def open_store(path: Path) -> Store:
     for attempt in range(NUM_TRIES):
         store = _opened(path)
         try:
-            _check_state(store)
-            return store
+            return store._replace(state=_read_state(store))
         except StoreError:
             if attempt == NUM_TRIES - 1 or _opened(path).progress == store.progress:
                 raise
@@ -307,10 +324,10 @@ def _opened(path: Path) -> Store:
         ) from error
     if checksum != _checksum(progress):
         raise _damaged(path, "progress.json is not as it was written")
-    _check_file(path, folder / "run.json", progress["run"])
+    _checked(path, folder / "run.json", progress["run"])
     for name, expected in header["digests"].items():
         if not name.startswith("state-"):
-            _check_file(path, folder / name, expected)
+            _checked(path, folder / name, expected)
     return store
 
 
@@ -354,6 +371,7 @@ def extended(store: Store, num_steps: Any) -> Store:
         raise ValueError(
             f"`num_steps` must be at least the {made} steps that were made, got {steps}."
         )
+    check_total(steps + store.plan.burn_in)
     if steps != store.plan.num_steps and not isinstance(store.plan.kept, marks.Every):
         raise ValueError(
             f"`num_steps` must be {store.plan.num_steps}, got {steps}: the steps that are kept "
@@ -370,15 +388,23 @@ def _check_format(path: Path, header: dict[str, Any]) -> None:
         raise StoreError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
 
 
-def _check_state(store: Store) -> None:
-    _check_file(store.path, store.state_file(store.done), store.progress["state"])
+def _read_state(store: Store) -> bytes:
+    return _checked(store.path, store.state_file(store.done), store.progress["state"])
 
 
-def _check_file(path: Path, file: Path, expected: str) -> None:
-    if not file.exists():
-        raise _damaged(path, f"{file.name} is missing")
-    if digest([file]) != expected:
+def _checked(path: Path, file: Path, expected: str) -> bytes:
+    """The content of a file, if it is as it was written."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise _damaged(path, f"{file.name} is missing") from None
+    if hashlib.sha256(content).hexdigest() != expected:
         raise _damaged(path, f"{file.name} is not as it was written")
+    return content
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _damaged(path: Path, what: str) -> StoreError:
@@ -440,8 +466,10 @@ def parts(
 def _working(store: Store, feed: Feed | None, seconds: float) -> "Iterator[tuple[Run, _Sink]]":
     """The run from where it is, for one process at a time; the sink is committed in the end."""
     with lock(store.path):
-        remove_partial(store.folder)
-        store = store._replace(progress=_newest(store))
+        for folder in [path for path in store.path.rglob("*") if path.is_dir()]:
+            remove_partial(folder)
+        store = _newest(store)
+        _publish(store)  # what a killed process had no time for
         run = _loaded_run(store, feed)
         sink = _Sink(store, run.carry, seconds)
         try:
@@ -450,10 +478,13 @@ def _working(store: Store, feed: Feed | None, seconds: float) -> "Iterator[tuple
             sink.commit()
 
 
-def _newest(store: Store) -> dict[str, Any]:
+def _newest(store: Store) -> Store:
     """What counts now that no other process can write; the wanted steps are those of `store`."""
-    found = _opened(store.path).progress
-    return {**found, "num_steps": store.progress["num_steps"]}
+    found, num_steps = open_store(store.path), store.progress["num_steps"]
+    return found._replace(
+        plan=found.plan._replace(num_steps=num_steps),
+        progress={**found.progress, "num_steps": num_steps},
+    )
 
 
 class _Sink:
@@ -490,10 +521,10 @@ class _Sink:
                 **store.progress,
                 "done": self.done,
                 "chunks": self.chunks,
-                "state": digest([store.state_file(self.done)]),
+                "state": _digest(store.state_file(self.done)),
             }
             _write_progress(store.folder, progress)
-            self.store = store._replace(progress=progress)
+            self.store = store._replace(progress=progress, state=None)
             _publish(self.store)
         if self.done != store.done:
             store.state_file(store.done).unlink(missing_ok=True)
@@ -543,10 +574,10 @@ def _loaded_run(store: Store, feed: Feed | None) -> Run:
         )
     if store.done < store.plan.total:
         _compare_versions(store)
-    keys, *parameters = _read_leaves(store, "inputs.npz")
-    data = _read_leaves(store, "data.npz")
+    keys, *parameters = _leaves_in(store, (store.folder / "inputs.npz").read_bytes())
+    data = _leaves_in(store, (store.folder / "data.npz").read_bytes())
     used = feed if store.header["is_fed"] and feed is not None else Fixed(data)
-    carry = _read_leaves(store, store.state_file(store.done).name)
+    carry = _leaves_in(store, _read_state(store) if store.state is None else store.state)
     names = tuple(store.header["names"])
     return Run(store.plan, _loaded_program(store), parameters, keys, used, carry, names)
 
@@ -572,7 +603,7 @@ def _loaded_program(store: Store) -> Program:
         for name in ("advance.bin", "finish.bin")
     )
 
-    def call(parameters: Leaves, carry: Leaves, keys: Any, data: Leaves, call: Any) -> Any:
+    def call(parameters: Leaves, carry: Leaves, keys: Any, data: list[Any], call: Any) -> Any:
         assert advance is not None
         return advance(parameters, carry, keys, data, tuple(call[:3]), tuple(call.marks))
 
@@ -599,13 +630,13 @@ def _write_leaves(path: Path, leaves: Leaves) -> None:
     write_arrays(path, {str(place): np.asarray(leaf) for place, leaf in enumerate(leaves)})
 
 
-def _read_leaves(store: Store, name: str) -> Leaves:
+def _leaves_in(store: Store, content: bytes) -> Leaves:
     """Onto the device, as what the program returns is: it would be compiled anew for the others."""
     try:
-        arrays = read_arrays(store.folder / name, "")
-    except ResultsError as error:
-        raise _damaged(store.path, f"{name} cannot be read ({error})") from error
-    found = [jnp.asarray(arrays[str(place)]) for place in range(len(arrays))]
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            found = [jnp.asarray(archive[str(place)]) for place in range(len(archive.files))]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise _damaged(store.path, f"arrays of it cannot be read ({error})") from error
     return jax.device_put(found, jax.devices()[0])
 
 
@@ -618,12 +649,13 @@ def read(store: Store, *, is_interrupted: bool | None = None) -> Result:
     if not count:
         raise StoreError(f"{store.path} has no draws yet. Go on with levymc.resume.")
     stopped = store.done < store.plan.total if is_interrupted is None else is_interrupted
+    observed = _observed(store)
     return from_leaves(
         _draws(store, count),
         store.structure,
         (store.plan.num_chains, count),
         is_interrupted=stopped,
-        observed=_observed(store),
+        observed=observed,
         steps=store.plan.steps_until(store.done),
     )
 
@@ -694,17 +726,16 @@ def _observed(store: Store) -> dict[str, Any]:
 
 
 def _publish(store: Store) -> None:
-    """Let the draws that count be seen: in every array's metadata, and last in the group's."""
+    """Let the draws that count be seen."""
     count, num_chains = store.num_draws, store.plan.num_chains
-    nodes: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for group in ("posterior", "sample_stats"):
-        nodes[group] = _group({}, {})
-        nodes[f"{group}/chain"] = _coordinate(store, group, "chain", np.arange(num_chains))
-        steps = store.plan.steps_until(store.done)
-        nodes[f"{group}/draw"] = _coordinate(store, group, "draw", steps)
+        _write_coordinates(store, group)
+        for name, size, chunk in (("chain", num_chains, num_chains), ("draw", count, store.chunk)):
+            arrays[f"{group}/{name}"] = _zarr.array((size,), (chunk,), np.dtype(np.int64), [name])
     for leaf in store.leaves:
         dims = [f"{leaf.name}_dim_{axis}" for axis in range(len(leaf.shape))]
-        nodes[f"{leaf.group}/{leaf.name}"] = _array(
+        arrays[f"{leaf.group}/{leaf.name}"] = _zarr.array(
             (num_chains, count, *leaf.shape),
             (num_chains, store.chunk, *leaf.shape),
             np.dtype(leaf.dtype),
@@ -713,78 +744,29 @@ def _publish(store: Store) -> None:
     info = store.structure.info
     for name, place in zip(leaf_names(info), jax.tree.leaves(info), strict=True):
         if isinstance(place, Constant) and place.value.ndim == 0:
-            nodes[f"sample_stats/{STATISTICS.get(name, name)}"] = _array(
+            arrays[f"sample_stats/{STATISTICS.get(name, name)}"] = _zarr.array(
                 (num_chains, count),
                 (num_chains, store.chunk),
                 place.value.dtype,
                 ["chain", "draw"],
                 place.value.item(),
             )
-    nodes = dict(sorted(nodes.items()))  # Zarr wants those of a group together
-    root = _group(nodes, {"inference_library": "levymc", "sampling_steps": store.done})
-    for group in ("posterior", "sample_stats"):
-        inside = {
-            name.removeprefix(f"{group}/"): node
-            for name, node in nodes.items()
-            if name.startswith(f"{group}/")
-        }
-        nodes = {**nodes, group: _group(inside, {})}
-    for name, node in (*nodes.items(), ("", root)):
-        _write_changed(store.path / name / "zarr.json", json.dumps(node).encode())
+    attributes = {"inference_library": "levymc", "sampling_steps": store.done}
+    _zarr.publish(store.path, arrays, attributes)
 
 
-def _write_changed(path: Path, content: bytes) -> None:
-    """Write what is not there already: most metadata stay, and to make a file safe takes time."""
-    if not path.exists() or path.read_bytes() != content:
-        atomic_bytes(path, content)
+def _write_coordinates(store: Store, group: str) -> None:
+    """Write the numbers of the chains, and of the steps that draws are kept at, where missing.
 
-
-def _group(inside: dict[str, Any], attributes: dict[str, Any]) -> dict[str, Any]:
-    """Zarr's metadata of a group, those of all that is in it included."""
-    return {
-        "zarr_format": 3,
-        "node_type": "group",
-        "attributes": attributes,
-        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": inside},
-    }
-
-
-def _coordinate(store: Store, group: str, name: str, values: np.ndarray) -> dict[str, Any]:
-    """Write the numbers of the chains, or of the steps that draws were kept at."""
-    size = max(1, len(values))
-    content = np.zeros(size, np.int64)
-    content[: len(values)] = values
-    _write_changed(store.path / group / name / "c" / "0", content.tobytes())
-    return _array((len(values),), (size,), np.dtype(np.int64), [name])
-
-
-def _array(
-    shape: tuple[int, ...],
-    chunk: tuple[int, ...],
-    dtype: np.dtype,
-    dims: list[str],
-    fill: Any = None,
-) -> dict[str, Any]:
-    """Zarr's metadata of an array in plain bytes: draws are noise, and do not compress."""
-    zero: Any = False if dtype.kind == "b" else 0.0 if dtype.kind == "f" else 0
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": list(shape),
-        "data_type": dtype.name,
-        "chunk_grid": {
-            "name": "regular",
-            "configuration": {"chunk_shape": [max(1, size) for size in chunk]},
-        },
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": zero if fill is None else _json_number(fill),
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-        "attributes": {},
-        "dimension_names": dims,
-    }
-
-
-def _json_number(value: Any) -> Any:
-    if isinstance(value, float) and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    A chunk has those of draws to come, too, so that it never changes under who reads it.
+    """
+    chains = store.path / group / "chain" / "c" / "0"
+    if not chains.exists():
+        atomic_bytes(chains, np.arange(store.plan.num_chains).tobytes())
+    for number in range(-(-store.num_draws // store.chunk)):
+        file = store.path / group / "draw" / "c" / str(number)
+        if not file.exists():
+            steps = np.zeros(store.chunk, np.int64)
+            coming = store.plan.kept.numbered(number * store.chunk, store.chunk)
+            steps[: len(coming)] = coming
+            atomic_bytes(file, steps.tobytes())

@@ -21,6 +21,14 @@ class Marks(Protocol):
         """Those in (begin, end], in increasing order, but at most so many."""
         ...
 
+    def count(self, end: int) -> int:
+        """How many there are up to `end`."""
+        ...
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        """Those from the one with the number `first` = 0, 1, … on, but at most so many."""
+        ...
+
 
 class Every(NamedTuple):
     """The steps k, 2k, …"""
@@ -31,6 +39,12 @@ class Every(NamedTuple):
         first = begin // self.k + 1
         return self.k * np.arange(first, min(end // self.k, first + most - 1) + 1)
 
+    def count(self, end: int) -> int:
+        return end // self.k
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        return self.k * np.arange(first + 1, first + most + 1)
+
 
 class At(NamedTuple):
     """The steps that are listed."""
@@ -40,6 +54,12 @@ class At(NamedTuple):
     def within(self, begin: int, end: int, most: int) -> np.ndarray:
         first, last = (bisect_right(self.steps, bound) for bound in (begin, end))
         return np.asarray(self.steps[first : min(last, first + most)], np.int64)
+
+    def count(self, end: int) -> int:
+        return bisect_right(self.steps, end)
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        return np.asarray(self.steps[first : first + most], np.int64)
 
 
 class Logarithmic(NamedTuple):

@@ -7,7 +7,7 @@ the run is told so by `observe_every`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -71,12 +71,12 @@ class Mean(Observer):
     def update(self, so_far: MeanSoFar, position: Any, weight: Any, info: Any = None) -> MeanSoFar:
         total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
         share = weight / jnp.where(total > 0, total, 1)
-        moved = jax.tree.map(
-            lambda old, new: old + share.astype(old.dtype) * (new - old),
-            so_far.mean,
-            self.of(position),
-        )
-        return MeanSoFar(moved, total)
+
+        def moved(old: Array, new: Array) -> Array:
+            # Infinity times no weight would be NaN.
+            return old + share.astype(old.dtype) * (jnp.where(weight > 0, new, old) - old)
+
+        return MeanSoFar(jax.tree.map(moved, so_far.mean, self.of(position)), total)
 
     def finish(self, so_far: MeanSoFar) -> Any:
         return so_far.mean
@@ -113,11 +113,19 @@ class MeanError(Mean):
 
     truth: np.ndarray
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MeanError):
+            return NotImplemented
+        return self.of == other.of and np.array_equal(self.truth, other.truth)
+
+    def __hash__(self) -> int:
+        return hash((self.of, self.truth.shape))
+
     def finish(self, so_far: MeanSoFar) -> Array:
         return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
 
 
-def mean_error(of: Callable[[Any], Any], truth: ArrayLike) -> Observer:
+def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> Observer:
     r"""The root mean squared error of mean predictions,
 
     .. math:: \Bigl( \frac1m \sum_i \bigl(ν_N(g)_i - y_i\bigr)^2 \Bigr)^{1/2} .
@@ -128,7 +136,7 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike) -> Observer:
         of: g, a function of a position that returns an array of floats, a prediction each.
         truth: y, an array of the same shape.
     """
-    return MeanError(of, np.asarray(truth))
+    return MeanError(of, np.array(truth))  # a copy: who changes theirs changes no program
 
 
 class SpreadSoFar(NamedTuple):
@@ -157,7 +165,7 @@ class Predictive(Observer):
         step = jnp.asarray(weight, so_far.total.dtype)
         total = so_far.total + step
         share = step / jnp.where(total > 0, total, 1)
-        values = self.of(position)
+        values = jnp.where(step > 0, self.of(position), so_far.mean)
         moved = so_far.mean + share * (values - so_far.mean)
         added = step * (values - so_far.mean) * (values - moved)
         return SpreadSoFar(moved, so_far.squares + added, total)
@@ -261,7 +269,7 @@ class Quantiles(Observer):
 
 
 def quantiles(
-    probabilities: ArrayLike,
+    probabilities: ArrayLike | Sequence[float],
     of: Callable[[Any], Any] = itself,
     *,
     relative_error: float = 0.02,
@@ -317,7 +325,7 @@ class Histogram(Observer):
         return so_far / jnp.where(total > 0, total, 1)
 
 
-def histogram(edges: ArrayLike, of: Callable[[Any], Any] = itself) -> Observer:
+def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = itself) -> Observer:
     """The share of the weight in each bin; the first and the last are those beyond the edges.
 
     Not valid when: in float32, beyond some 10⁷ steps, when a bin no longer grows.
