@@ -36,6 +36,7 @@ from ._shared import gathered, sampled
 STEPS = (3.998e-5, 4.473e-5, 5.478e-5, 7.071e-5, 8.367e-5, 1e-4, 1.6e-4, 2.236e-4, 2.828e-4)
 MAIN = (3.998e-5, 7.071e-5, 1e-4, 1.6e-4, 2.828e-4)
 NUM_MARKS = 10
+FEWEST_STORED = 500  # iterations of a chain that is kept on disk, which takes some seconds
 MOST_TRACED = 100  # images whose likelihood is followed through a run
 DOES = {"kind": "sgfla", "alpha": 2.0}
 
@@ -278,9 +279,10 @@ def _at(tree: Any, place: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[place]), tree)
 
 
-def _store(cell: Cell, name: str) -> Path | None:
-    """Where a chain of the cell is kept while it goes on."""
-    return None if cell.folder is None else cell.folder / name
+def _store(cell: Cell, name: str, length: int) -> Path | None:
+    """Where a chain of the cell is kept while it goes on; a short one is rather made again."""
+    is_long = length >= FEWEST_STORED
+    return cell.folder / name if is_long and cell.folder is not None else None
 
 
 def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
@@ -289,7 +291,7 @@ def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
     begin = time.process_time()  # compiling counts, but nothing before a resumption
-    run = chain(config, given, model, key_chain, _store(cell, "chain"))
+    run = chain(config, given, model, key_chain, _store(cell, "chain", cell["length"]))
     seconds = time.process_time() - begin
     *_, last = positions = [_at(run.positions, (0, place)) for place in range(run.num_draws)]
     is_long = cell["length"] == config.num_iterations
@@ -359,7 +361,7 @@ def anneal(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     """
     key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
     model = network(config.num_hidden, config.sweeps)
-    position = _trained(config, model, key_chain, _store(cell, "chain"))
+    position = _trained(config, model, key_chain, _store(cell, "chain", config.short_iterations))
     images, hidden = model.simulate(key_simulate, position, config.num_annealed)
     tests = split(config).test[: config.num_annealed]
     known = config, model, key_test, position
@@ -384,7 +386,7 @@ def _small(config: StepSizes, cell: Cell, key: Any) -> dict[str, float]:
     """Few units that each explain much: chains of one image end in different modes."""
     key_chain, key_test = jax.random.split(key)
     model = network(config.small_hidden, config.sweeps)
-    position = _trained(config, model, key_chain, _store(cell, "small"))
+    position = _trained(config, model, key_chain, _store(cell, "small", config.short_iterations))
     tests = split(config).test[: config.num_annealed]
     estimate = likelihood(
         config, model, key_test, position, tests, config.num_temperatures, num_particles=PARTICLES
