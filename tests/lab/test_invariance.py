@@ -38,7 +38,7 @@ def test_the_jumps_are_those_of_another_discretisation(tables):
 
 def test_a_drift_that_is_off_by_a_thousandth_is_found(tables):
     exact = drifts.quadrature(well.target, ALPHA)
-    off = drifts.Drift(exact.value, lambda x: _longer(exact.signed_log(x)), exact.evaluations)
+    off = drifts.as_drift(lambda x: _longer(exact.signed_log(x)))
     jumps = tables["balance"].where(drift=invariance.EXACT)["jumps"]
     residual = np.abs(jumps + invariance.drift_term(off)).max() / np.abs(jumps).max()
     assert residual == pytest.approx(1e-3, rel=1e-3)

@@ -289,10 +289,9 @@ def test_a_stored_run_goes_on_bit_for_bit(tmp_path, monkeypatch):
     whole = run_chains(fast, thin=2)
     append = _store._Sink.append
 
-    def interrupt(self, chunk, draws, states):
-        if chunk == 3:
-            raise KeyboardInterrupt
-        append(self, chunk, draws, states)
+    def interrupt(self, part):
+        append(self, part)
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(_store._Sink, "append", interrupt)

@@ -144,16 +144,15 @@ def test_sample_runs_it(ratings):
     np.testing.assert_array_equal(result.weights, np.ones((1, 5)))
 
 
-def test_algorithms_built_alike_are_equal(ratings):
+def test_algorithms_built_alike_share_a_program(ratings):
     one, other, another = (
         levymc.models.gibbs_factorization(
             *ratings, NUM_USERS, NUM_ITEMS, rank=rank, backend="jax"
         ).algorithm
         for rank in (2, 2, 3)
     )
-    assert one == other
-    assert one != another
     assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert jax.tree.structure(one) != jax.tree.structure(another)
 
 
 @pytest.mark.parametrize(

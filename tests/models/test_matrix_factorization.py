@@ -180,7 +180,7 @@ def test_predictions_are_averaged_on_the_way():
         minibatches=levymc.batches((users, items, values), 8),
         observe=observe,
         observe_every=3,
-        keep_positions=True,
+        keep=True,
         progress=False,
     )
     draws = jax.tree.map(lambda leaf: leaf[0], result.positions)
