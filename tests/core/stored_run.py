@@ -11,6 +11,7 @@ from levymc.run import _iterate, _store
 
 CHUNK = 64
 BURN_IN = 3
+STEPS_PER_CALL = 100
 
 
 def normal(position):
@@ -31,18 +32,18 @@ def begin(store, num_steps, **options):
 
 
 def commit_often():
-    """Many calls, each saved, and many chunks."""
+    """Calls of as many steps each, all of them saved, and many chunks."""
     _store.COMMIT_SECONDS = 0.0
     _store.MOST_IN_CHUNK = CHUNK
-    _iterate.SECONDS_PER_CALL = 0.01
+    _iterate.FIRST_STEPS = STEPS_PER_CALL
+    _iterate._next_length = lambda length, seconds, block: STEPS_PER_CALL
 
 
 if __name__ == "__main__":
     commit_often()
     folder, steps = Path(sys.argv[1]), int(sys.argv[2])
-    burn_in = int(sys.argv[3]) if len(sys.argv) > 3 else BURN_IN
     if folder.exists():
         levymc.resume(folder, progress=False)
     else:
         observe = {"mean": levymc.observe.mean(first)}
-        begin(folder, steps, burn_in=burn_in, observe=observe, keep=True)
+        begin(folder, steps, observe=observe, keep=True)
