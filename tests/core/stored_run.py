@@ -1,4 +1,4 @@
-"""A stored run in a process of its own, to be killed: python stored_run.py FOLDER."""
+"""A stored run in a process of its own, to be killed: python stored_run.py FOLDER STEPS."""
 
 import sys
 from pathlib import Path
@@ -7,27 +7,43 @@ import jax
 import jax.numpy as jnp
 
 import levymc
-from levymc.run import _plan
+from levymc.run import _iterate, _store
 
-STEPS = 200_000
+CHUNK = 64
+BURN_IN = 3
+STEPS_PER_CALL = 100
 
 
 def normal(position):
     return -jnp.sum(position["x"] ** 2) / 2
 
 
-def begin(store, num_steps=STEPS):
-    walk = levymc.levy_walk(normal, 1.0)
-    starts = {"x": jnp.zeros((4, 2))}
-    return levymc.sample(
-        walk, jax.random.key(5), starts, num_steps, thin=50, burn_in=3, progress=False, store=store
-    )
+def first(position):
+    return position["x"][0]
+
+
+WALK = levymc.levy_walk(normal, 1.0)
+STARTS = {"x": jnp.zeros((4, 2), jnp.float32)}
+
+
+def begin(store, num_steps, **options):
+    given = {"thin": 5, "burn_in": BURN_IN, "progress": False, **options}
+    return levymc.sample(WALK, jax.random.key(5), STARTS, num_steps, store=store, **given)
+
+
+def commit_often():
+    """Calls of as many steps each, all of them saved, and many chunks."""
+    _store.COMMIT_SECONDS = 0.0
+    _store.MOST_IN_CHUNK = CHUNK
+    _iterate.FIRST_STEPS = STEPS_PER_CALL
+    _iterate._next_length = lambda length, seconds, block: STEPS_PER_CALL
 
 
 if __name__ == "__main__":
-    _plan.FEWEST_CHUNKS = 400
-    folder = Path(sys.argv[1])
+    commit_often()
+    folder, steps = Path(sys.argv[1]), int(sys.argv[2])
     if folder.exists():
         levymc.resume(folder, progress=False)
     else:
-        begin(folder)
+        observe = {"mean": levymc.observe.mean(first)}
+        begin(folder, steps, observe=observe, keep=True)

@@ -1,4 +1,4 @@
-"""Stored runs: the same bytes, whatever happens to the process or the disk."""
+"""Stored runs: the same bytes, whatever happens to the process or the disk; and for other tools."""
 
 import errno
 import json
@@ -9,24 +9,27 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.core import stored_run
 
 import levymc
-from levymc.run import _plan, _store
+from levymc import schedules
+from levymc.run import _store
 
 WORKER = [sys.executable, str(Path(stored_run.__file__))]
-SHORT = 2_000
+SHORT = 400  # steps; 80 draws
 
 
 def assert_same_bytes(one, other):
     leaves = zip(
-        jax.tree.leaves((one.positions, one.info)),
-        jax.tree.leaves((other.positions, other.info)),
+        jax.tree.leaves((one.positions, one.info, one.observed, one.steps)),
+        jax.tree.leaves((other.positions, other.info, other.observed, other.steps)),
         strict=True,
     )
     for left, right in leaves:
@@ -34,10 +37,29 @@ def assert_same_bytes(one, other):
         assert np.ascontiguousarray(left).tobytes() == np.ascontiguousarray(right).tobytes()
 
 
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """As in the worker: many chunks in a short run."""
+    monkeypatch.setattr(_store, "MOST_IN_CHUNK", stored_run.CHUNK)
+
+
+@pytest.fixture
+def always_committed(monkeypatch):
+    monkeypatch.setattr(_store, "COMMIT_SECONDS", -1.0)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The draws of a run without a store."""
+    return stored_run.begin(None, SHORT)
+
+
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store") / "run"
-    return folder, stored_run.begin(folder, SHORT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_store, "MOST_IN_CHUNK", stored_run.CHUNK)
+        return folder, stored_run.begin(folder, SHORT)
 
 
 @pytest.fixture
@@ -47,101 +69,269 @@ def stored(original, tmp_path):
     return tmp_path / "run", original[1]
 
 
-def test_a_store_changes_no_byte(stored):
+def test_a_store_changes_no_byte(stored, whole):
     folder, result = stored
-    assert_same_bytes(result, stored_run.begin(None, SHORT))
+    assert_same_bytes(result, whole)
     assert_same_bytes(result, levymc.load(folder))
     assert_same_bytes(result, levymc.resume(folder, progress=False))
 
 
-def chunks_done(folder):
+# Processes that are killed.
+
+
+def progress_of(folder):
     try:
-        return len(json.loads((folder / "progress.json").read_text())["chunks"])
+        return json.loads((folder / "levymc" / "progress.json").read_text())
     except OSError:
-        return 0
+        return {"done": 0}
 
 
-def kill_once(folder, chance, *, early):
-    """Start the run, and kill it: at any moment, or shortly after a chunk."""
+def start_worker(folder, *arguments):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(folder.parent / "cache")}
     eager = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    process = subprocess.Popen([*WORKER, str(folder)], env=os.environ | cache | eager)
-    before = chunks_done(folder)
+    command = [*WORKER, str(folder), *map(str, arguments)]
+    return subprocess.Popen(command, env=os.environ | cache | eager)
+
+
+def wait_for_steps(folder, more_than):
+    deadline = time.monotonic() + 120
+    while progress_of(folder)["done"] <= more_than and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def kill_once(folder, chance, num_steps, *, early):
+    """Start the run, and kill it: at any moment, or shortly after something was saved."""
+    process, before = start_worker(folder, num_steps), progress_of(folder)["done"]
     if early:
         time.sleep(chance.uniform(0, 3))
     else:
-        deadline = time.monotonic() + 120
-        while chunks_done(folder) == before and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_for_steps(folder, before)
         time.sleep(chance.uniform(0, 0.1))
     process.send_signal(signal.SIGKILL)
     return process.wait()
 
 
+def assert_kills_change_no_byte(folder, num_steps, kills, early):
+    chance = random.Random(20)
+    codes = [kill_once(folder, chance, num_steps, early=number < early) for number in range(kills)]
+    assert codes == [-signal.SIGKILL] * kills
+    assert 0 < progress_of(folder)["done"] < num_steps
+    assert levymc.load(folder).is_interrupted
+    resumed = levymc.resume(folder, progress=False)
+    observe = {"mean": levymc.observe.mean(stored_run.first)}
+    assert_same_bytes(resumed, stored_run.begin(None, num_steps, observe=observe, keep=True))
+    assert not list(folder.rglob("*.partial"))
+    posterior = opened(folder, "posterior")
+    np.testing.assert_array_equal(posterior["x"].values, resumed.positions["x"])
+
+
+@pytest.mark.slow
+def test_three_kills_change_no_byte(tmp_path):
+    """SIGKILL at three random moments after something was saved."""
+    assert_kills_change_no_byte(tmp_path / "run", 20_000, 3, 0)
+
+
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_twenty_kills_change_no_byte(tmp_path):
     """SIGKILL at 20 random moments, four of them while the run is still being set up."""
-    folder, chance = tmp_path / "run", random.Random(20)
-    codes = [kill_once(folder, chance, early=kill < 4) for kill in range(20)]
-    assert codes == [-signal.SIGKILL] * 20
-    done = chunks_done(folder)
-    assert 16 <= done < 400  # each of the later kills let at least one chunk through
-    assert levymc.load(folder).is_interrupted
-    resumed = levymc.resume(folder, progress=False)
-    assert_same_bytes(resumed, stored_run.begin(None))
+    assert_kills_change_no_byte(tmp_path / "run", 100_000, 20, 4)
 
 
-def test_an_interrupted_store_goes_on(tmp_path, monkeypatch):
-    append, folder = _store._Sink.append, tmp_path / "run"
+@pytest.mark.slow
+def test_readers_see_whole_draws_while_a_run_writes(tmp_path):
+    """Its draws grow, are those of the run, and nothing is ever reported as damaged.
 
-    def interrupt(self, chunk, draws, states):
-        if chunk == 5:
-            raise KeyboardInterrupt
-        append(self, chunk, draws, states)
+    Also to xarray, which knows nothing of levymc's files.
+    """
+    folder = tmp_path / "run"
+    process = start_worker(folder, 10**9)
+    try:
+        wait_for_steps(folder, stored_run.BURN_IN + 5)
+        seen, deadline = [], time.monotonic() + 6
+        while time.monotonic() < deadline:
+            result = levymc.load(folder)
+            assert result.is_interrupted
+            steps = opened(folder, "posterior")["draw"].values
+            np.testing.assert_array_equal(steps, 5 * np.arange(1, len(steps) + 1))
+            seen.append(result)
+        assert process.poll() is None  # it was writing all the time
+    finally:
+        process.kill()
+        process.wait()
+    counts = [result.num_draws for result in seen]
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 3
+    last = seen[-1].positions["x"]
+    for result in seen:
+        np.testing.assert_array_equal(result.positions["x"], last[:, : result.num_draws])
 
-    monkeypatch.setattr(_store._Sink, "append", interrupt)
-    part = stored_run.begin(folder, SHORT)
+
+# Runs that are stopped.
+
+
+def test_an_interrupted_store_goes_on(tmp_path, calls_of, stopped_after, whole):
+    folder = tmp_path / "run"
+    calls_of(20)
+    with stopped_after(6):
+        part = stored_run.begin(folder, SHORT)
     assert part.is_interrupted
-    assert part.num_draws == 10
-    monkeypatch.undo()
-    assert_same_bytes(levymc.resume(folder, progress=False), stored_run.begin(None, SHORT))
+    assert part.num_draws == 20  # the first call is the burn-in
+    assert_same_bytes(levymc.load(folder), part)
+    assert_same_bytes(levymc.resume(folder, progress=False), whole)
 
 
-def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
-    flush, calls, folder = _store.flush, [], tmp_path / "run"
+def test_the_burn_in_is_saved(tmp_path, calls_of, stopped_after):
+    """A run that is stopped in it goes on from there, and has no draws yet."""
+    folder = tmp_path / "run"
+    calls_of(20)
+    with stopped_after(3), pytest.raises(_store.StoreError, match="no draws yet"):
+        stored_run.begin(folder, SHORT, burn_in=100)
+    assert progress_of(folder)["done"] == 60
+    with pytest.raises(_store.StoreError, match=r"no draws yet.*resume"):
+        levymc.load(folder)
+    assert opened(folder, "posterior")["x"].shape == (4, 0, 2)
+    made = []
+    march = _store.follow
 
-    def full(files, within):
-        calls.append(files)
-        if len(calls) == 8:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        flush(files, within)
+    def note(run, carry, done, sink, **options):
+        made.append(done)
+        return march(run, carry, done, sink, **options)
 
-    monkeypatch.setattr(_store, "flush", full)
-    with pytest.raises(OSError, match=r"safe in .* go on with levymc\.resume") as caught:
-        stored_run.begin(folder, SHORT)
-    assert caught.value.errno == errno.ENOSPC
-    monkeypatch.undo()
-    assert levymc.load(folder).num_draws > 0
-    assert_same_bytes(levymc.resume(folder, progress=False), stored_run.begin(None, SHORT))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_store, "follow", note)
+        resumed = levymc.resume(folder, progress=False)
+    assert made == [60]
+    assert_same_bytes(resumed, stored_run.begin(None, SHORT, burn_in=100))
 
 
-@pytest.mark.parametrize(
-    ("damage", "what"),
-    [
-        (lambda f: flip(next((f / "draws.zarr/0/c/0/3").rglob("0"))), "chunk 3 of the draws"),
-        (lambda f: flip(f / "keys.npy"), "keys.npy"),
-        (lambda f: flip(f / "draw.bin"), "draw.bin"),
-        (lambda f: next(f.glob("state-20.npz")).unlink(), "state-20.npz is missing"),
-        (lambda f: (f / "progress.json").write_text('{"chunks": ['), "not a store"),
-        (lambda f: (f / "run.json").unlink(), "not a store"),
-        (lambda f: (f / "run.json").write_text(99_999 * "["), "not a store"),
-    ],
-)
-def test_damage_is_found_and_named(stored, damage, what):
+@pytest.mark.parametrize("num_steps", [500, 1003])
+def test_a_longer_run_is_an_extension(stored, num_steps):
     folder, _ = stored
-    damage(folder)
-    with pytest.raises(_store.StoreError, match=what):
-        levymc.resume(folder, progress=False)
+    extended = levymc.resume(folder, num_steps=num_steps, progress=False)
+    assert_same_bytes(extended, stored_run.begin(None, num_steps))
+    assert_same_bytes(extended, levymc.load(folder))
+    np.testing.assert_array_equal(opened(folder, "posterior")["draw"], extended.steps)
+    assert not levymc.load(folder).is_interrupted
+
+
+def test_an_extension_that_is_stopped_goes_on(stored, calls_of, stopped_after):
+    folder, _ = stored
+    calls_of(30)
+    with stopped_after(2):
+        part = levymc.resume(folder, num_steps=600, progress=False)
+    assert part.is_interrupted
+    assert part.num_draws == 92
+    assert_same_bytes(levymc.resume(folder, progress=False), stored_run.begin(None, 600))
+
+
+def test_extensions_that_make_no_sense_are_refused(stored, tmp_path):
+    folder, _ = stored
+    with pytest.raises(ValueError, match=r"`num_steps`.*400 steps that were made, got 399"):
+        levymc.resume(folder, num_steps=399, progress=False)
+    with pytest.raises(ValueError, match=r"`num_steps`.*2³¹"):
+        levymc.resume(folder, num_steps=2**31, progress=False)
+    with pytest.raises(ValueError, match=r"`num_steps`.*at least 1"):
+        levymc.resume(folder, num_steps=0, progress=False)
+    stored_run.begin(tmp_path / "listed", 40, thin=[3, 40])
+    with pytest.raises(ValueError, match=r"`num_steps`.*listed"):
+        levymc.resume(tmp_path / "listed", num_steps=50, progress=False)
+    np.testing.assert_array_equal(levymc.load(tmp_path / "listed").steps, [3, 40])
+
+
+def test_draws_are_saved_by_time(tmp_path, calls_of, monkeypatch):
+    """Not before COMMIT_SECONDS have passed, and then all that there are."""
+    saved, clock = [], [0.0]
+    publish = _store._Sink.commit
+
+    def commit(self):
+        publish(self)
+        saved.append(progress_of(tmp_path / "run")["done"])
+
+    append = _store._Sink.append
+
+    def slow(self, part):
+        clock[0] += 10.0
+        append(self, part)
+
+    calls_of(40)
+    monkeypatch.setattr(_store._Sink, "commit", commit)
+    monkeypatch.setattr(_store._Sink, "append", slow)
+    monkeypatch.setattr(_store.time, "monotonic", lambda: clock[0])
+    stored_run.begin(tmp_path / "run", SHORT, burn_in=0)
+    assert saved == [160, 320, 400]  # more than 30 s since the last; and at the end
+
+
+def test_many_draws_are_saved_before_their_time(tmp_path, calls_of, monkeypatch):
+    calls_of(40)
+    monkeypatch.setattr(_store, "COMMIT_BYTES", 1)
+    saved, publish = [], _store._publish
+    monkeypatch.setattr(
+        _store, "_publish", lambda store: (saved.append(store.done), publish(store))
+    )
+    stored_run.begin(tmp_path / "run", SHORT, burn_in=0)
+    assert len(set(saved)) == 11
+
+
+# Disks, and what happens to files.
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, calls_of, always_committed, whole):
+    write, calls, folder = _store.atomic_bytes, [], tmp_path / "run"
+
+    def full(path, content):
+        if "posterior" in path.parts and "c" in path.parts and "draw" not in path.parts:
+            calls.append(path)
+        if len(calls) > 8:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, content)
+
+    calls_of(20)
+    with monkeypatch.context() as patch:
+        patch.setattr(_store, "atomic_bytes", full)
+        with pytest.raises(OSError, match=r"safe in .* go on with levymc\.resume") as caught:
+            stored_run.begin(folder, SHORT)
+    assert caught.value.errno == errno.ENOSPC
+    assert 0 < levymc.load(folder).num_draws < 80
+    assert_same_bytes(levymc.resume(folder, progress=False), whole)
+
+
+def test_a_run_that_cannot_be_created_leaves_nothing(tmp_path, monkeypatch):
+    def fail(store):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_store, "_publish", fail)
+    with pytest.raises(OSError, match="No space"):
+        stored_run.begin(tmp_path / "run", SHORT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_began_to_create_is_removed(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for owner in (dead.pid, os.getppid()):
+        (tmp_path / f".run.{owner}.partial").mkdir()
+    stored_run.begin(tmp_path / "run", 20)
+    assert {path.name for path in tmp_path.iterdir()} == {"run", f".run.{os.getppid()}.partial"}
+
+
+def test_draws_that_were_saved_but_not_published_are_seen_again(tmp_path, calls_of, monkeypatch):
+    """As after a kill between the two, at the very end of a run."""
+    publish, folder = _store._publish, tmp_path / "run"
+
+    def die(store):
+        if store.done:
+            raise KeyboardInterrupt
+        publish(store)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_store, "_publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            stored_run.begin(folder, 40)
+    assert progress_of(folder)["done"] == 43
+    assert opened(folder, "posterior").sizes["draw"] == 0
+    result = levymc.resume(folder, progress=False)
+    assert opened(folder, "posterior").sizes["draw"] == result.num_draws == 8
 
 
 def flip(file):
@@ -149,6 +339,106 @@ def flip(file):
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
+
+
+def edit(file, change):
+    """Change what a JSON file holds, and leave it well-formed."""
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def in_folder(name, change):
+    return lambda folder: edit(folder / "levymc" / name, change)
+
+
+def with_checksum(change):
+    """Change progress.json as one would who knows how it is checked."""
+
+    def damage(folder):
+        file = folder / "levymc" / "progress.json"
+        content = json.loads(file.read_text())
+        content.pop("checksum")
+        change(content)
+        file.write_text(json.dumps({**content, "checksum": _store._checksum(content)}))
+
+    return damage
+
+
+DAMAGES = {
+    "a chunk": (lambda f: flip(f / "posterior/x/c/0/0/0"), "chunk 0 of the draws"),
+    "the last chunk": (lambda f: os.truncate(f / "posterior/x/c/0/1/0", 9), "chunk 1 of the draws"),
+    "a chunk is gone": (
+        lambda f: (f / "posterior/x/c/0/1/0").unlink(),
+        "chunk 1 of the draws of x",
+    ),
+    "a statistic": (lambda f: flip(f / "sample_stats/largest_jump/c/0/0"), "chunk 0"),
+    "the inputs": (lambda f: flip(f / "levymc/inputs.npz"), "inputs.npz"),
+    "the program": (lambda f: flip(f / "levymc/advance.bin"), "advance.bin"),
+    "the data are gone": (lambda f: (f / "levymc/data.npz").unlink(), "data.npz is missing"),
+    "the state": (lambda f: flip(f / "levymc/state-403.npz"), "state-403.npz"),
+    "the state is gone": (
+        lambda f: (f / "levymc/state-403.npz").unlink(),
+        "state-403.npz is missing",
+    ),
+    "half a progress": (
+        lambda f: (f / "levymc/progress.json").write_text('{"chunks": ['),
+        "not a store",
+    ),
+    "no run": (lambda f: (f / "levymc/run.json").unlink(), "not a store"),
+    "a deep run": (lambda f: (f / "levymc/run.json").write_text(99_999 * "["), "not a store"),
+    "a list": (lambda f: (f / "levymc/run.json").write_text("[1]"), "not a store"),
+    "fewer steps": (in_folder("progress.json", lambda c: c.update(done=203)), "progress.json"),
+    "more steps wanted": (
+        in_folder("progress.json", lambda c: c.update(num_steps=500)),
+        "progress.json",
+    ),
+    "fewer steps, checked": (with_checksum(lambda c: c.update(done=203)), "state-203.npz"),
+    "another plan": (in_folder("run.json", lambda c: c["plan"].update(burn_in=2)), "run.json"),
+    "another thin": (
+        in_folder("run.json", lambda c: c["plan"].update(kept={"every": 1})),
+        "run.json",
+    ),
+    "another format": (in_folder("run.json", lambda c: c.update(format=99)), "format 99"),
+    "another shape": (
+        in_folder("run.json", lambda c: c["leaves"][0].update(shape=[1])),
+        "run.json",
+    ),
+    "no plan": (in_folder("run.json", lambda c: c.pop("plan")), "not a store"),
+    "no checksum": (in_folder("progress.json", lambda c: c.pop("checksum")), "not a store"),
+    "another folder": (lambda f: shutil.rmtree(f / "levymc"), "not a store"),
+}
+
+
+@pytest.mark.parametrize(("damage", "what"), DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("read", ["load", "resume"])
+def test_damage_is_found_and_named(stored, damage, what, read):
+    folder, _ = stored
+    damage(folder)
+    call = {"load": levymc.load, "resume": lambda f: levymc.resume(f, progress=False)}[read]
+    with pytest.raises(_store.StoreError, match=what):
+        call(folder)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda f: (f / "zarr.json").unlink(),
+        lambda f: (f / "posterior/x/zarr.json").write_text("{}"),
+        lambda f: edit(f / "posterior/zarr.json", lambda c: c.clear()),
+        lambda f: (f / "levymc/state-7.npz").write_bytes(b"left over"),
+        lambda f: (f / "posterior/x/c/0/0/0.17.partial").write_bytes(b"left over"),
+        lambda f: (f / "levymc/progress.json.17.partial").write_bytes(b"left over"),
+    ],
+)
+def test_what_does_not_count_does_no_harm(stored, damage):
+    """Metadata for other tools are made again, and files that were left over are not read."""
+    folder, result = stored
+    damage(folder)
+    assert_same_bytes(levymc.load(folder), result)
+    assert_same_bytes(levymc.resume(folder, progress=False), result)
+    assert opened(folder, "posterior").sizes["draw"] == 80
+    assert not list(folder.rglob("*.partial"))
 
 
 def test_a_store_is_not_written_over(stored):
@@ -163,6 +453,158 @@ def test_a_store_in_use_is_refused(stored):
         levymc.resume(folder, progress=False)
 
 
-def test_chunks_are_bounded_in_memory():
-    cut = _plan.cut_run(num_draws=1000, thin=1, draw_bytes=4 * 8 * 2**20, bit_bytes=2**20)
-    assert cut.chunk == 2
+def test_another_version_is_told(stored, monkeypatch):
+    folder, _ = stored
+    monkeypatch.setattr(_store, "versions", lambda: {"python": "2.7", "jax": "0.1"})
+    with pytest.warns(UserWarning, match=r"begun with python.*rounding"):
+        levymc.resume(folder, num_steps=500, progress=False)
+
+
+def test_chunks_are_bounded_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(_store, "CHUNK_BYTES", 7 * 4 * (2 * 4 + 3 * 4 + 1))  # of seven draws
+    stored_run.begin(tmp_path / "run", 60)
+    header = json.loads((tmp_path / "run" / "levymc" / "run.json").read_text())
+    draw_bytes = sum(
+        4 * np.dtype(leaf["dtype"]).itemsize * int(np.prod(leaf["shape"]))
+        for leaf in header["leaves"]
+    )
+    assert header["chunk"] == _store.CHUNK_BYTES // draw_bytes
+    assert 1 < header["chunk"] < 12
+
+
+# Other tools.
+
+
+def opened(folder, group):
+    """A group by xarray; a warning is an error."""
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return xarray.open_zarr(str(folder), group=group)
+
+
+def test_xarray_opens_a_store(stored):
+    folder, result = stored
+    posterior, statistics = opened(folder, "posterior"), opened(folder, "sample_stats")
+    assert posterior["x"].dims == ("chain", "draw", "x_dim_0")
+    np.testing.assert_array_equal(posterior["x"].values, result.positions["x"])
+    np.testing.assert_array_equal(posterior["chain"], np.arange(4))
+    np.testing.assert_array_equal(posterior["draw"], result.steps)
+    assert set(statistics.data_vars) == set(result.statistics)
+    for name, values in result.statistics.items():
+        assert statistics[name].dims == ("chain", "draw")
+        np.testing.assert_array_equal(statistics[name].values, values)
+
+
+def test_a_store_opens_as_a_tree(stored):
+    xarray = pytest.importorskip("xarray")
+    folder, result = stored
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = xarray.open_datatree(str(folder), engine="zarr")
+    assert {"posterior", "sample_stats"} <= set(tree.children)
+    np.testing.assert_array_equal(tree["posterior"]["x"].values, result.positions["x"])
+
+
+def test_a_store_shows_the_draws_that_exist(tmp_path, calls_of, stopped_after, whole):
+    folder = tmp_path / "run"
+    calls_of(20)
+    with stopped_after(9):
+        part = stored_run.begin(folder, SHORT)
+    posterior = opened(folder, "posterior")
+    assert posterior.sizes["draw"] == part.num_draws == 32
+    np.testing.assert_array_equal(posterior["x"].values, whole.positions["x"][:, :32])
+    assert opened(folder, "sample_stats").sizes["draw"] == 32
+
+
+def pair(position):
+    return -jnp.sum(position["a"][0] ** 2) - position["a"][1]["deep"] ** 2
+
+
+def test_nested_positions_have_names_with_dots(tmp_path):
+    starts = {"a": (jnp.zeros((2, 3), jnp.float32), {"deep": jnp.zeros(2, jnp.float32)})}
+    result = levymc.sample(
+        levymc.levy_walk(pair, 1.0), jax.random.key(0), starts, 9, store=tmp_path / "run"
+    )
+    posterior = opened(tmp_path / "run", "posterior")
+    assert posterior["a.0"].dims == ("chain", "draw", "a.0_dim_0")
+    np.testing.assert_array_equal(posterior["a.1.deep"].values, result.positions["a"][1]["deep"])
+    assert jax.tree.structure(levymc.load(tmp_path / "run").positions) == jax.tree.structure(
+        result.positions
+    )
+
+
+@pytest.mark.parametrize("name", ["draw", "chain", "a/b", "..", "zarr.json", "a.b"])
+def test_names_that_cannot_be_folders_are_refused(tmp_path, name):
+    """Before anything is written, inside or outside of the store."""
+    starts = {name: jnp.zeros(2), "a": {"b": jnp.zeros(2)}}
+    walk = levymc.levy_walk(lambda p: -(p[name] ** 2) - p["a"]["b"] ** 2, 1.0)
+    with pytest.raises(ValueError, match="Rename it"):
+        levymc.sample(walk, jax.random.key(0), starts, 5, store=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_draws_beyond_memory_stay_on_disk(tmp_path, monkeypatch):
+    """Also the weights of a falling schedule, and the table of a result."""
+    algorithm = levymc.ula(lambda x: -jnp.sum(x**2) / 2, schedules.polynomial(0.5, 0.5))
+    starts = jnp.ones((3, 2), jnp.float32)
+    options = {"thin": 3, "store": tmp_path / "run", "progress": False}
+    small = levymc.sample(algorithm, jax.random.key(0), starts, 300, **options)
+    monkeypatch.setattr(_store, "LARGEST_IN_MEMORY", 100)
+    monkeypatch.setattr(levymc.run._result, "AT_ONCE", 500)  # several parts
+    large = levymc.load(tmp_path / "run")
+    assert not isinstance(large.positions, np.ndarray)
+    assert "on disk" in repr(large)
+    np.testing.assert_array_equal(large.positions[1, 5:9], small.positions[1, 5:9])
+    np.testing.assert_array_equal(np.asarray(large.positions), small.positions)
+    np.testing.assert_allclose(large.mean(), small.mean(), rtol=1e-5)
+    np.testing.assert_allclose(
+        large.expectation(lambda x: x[0] ** 2), small.expectation(lambda x: x[0] ** 2), rtol=1e-5
+    )
+    assert large._repr_html_().replace(", on disk", "") == small._repr_html_()
+    assert large.num_divergent == 0
+    np.testing.assert_array_equal(large.statistics["taming"], small.statistics["taming"])
+
+
+def test_what_is_constant_takes_no_chunks(stored):
+    folder, result = stored
+    assert result.weights.strides == (0, 0)
+    assert not (folder / "sample_stats" / "step_size" / "c").exists()
+    assert np.all(opened(folder, "sample_stats")["step_size"].values == 1)
+
+
+class Fixed:
+    """Reports numbers that never change: a vector, and what JSON cannot write."""
+
+    def init(self, position):
+        return position
+
+    def step(self, key, state):
+        info = {"vector": jnp.arange(3.0), "nothing": jnp.float32(jnp.nan), "far": jnp.inf}
+        return state + jax.random.normal(key, state.shape), info
+
+
+def test_constants_of_any_kind_are_stored(tmp_path):
+    result = levymc.sample(
+        Fixed(), jax.random.key(0), jnp.zeros((2, 2)), 5, store=tmp_path / "run", progress=False
+    )
+    np.testing.assert_array_equal(result.info["vector"], np.broadcast_to(np.arange(3.0), (2, 5, 3)))
+    assert np.all(np.isnan(result.info["nothing"]))
+    assert np.all(result.info["far"] == np.inf)
+    assert result.info["nothing"].dtype == np.float32
+
+
+def test_what_zarr_does_not_know_is_refused(tmp_path):
+    walk = levymc.ula(lambda x: -jnp.sum(x**2), 0.1)
+    with pytest.raises(TypeError, match=r"float32 or float64"):
+        levymc.sample(
+            walk, jax.random.key(0), jnp.zeros((2, 2), jnp.bfloat16), 5, store=tmp_path / "run"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_run_with_one_device_is_stored(tmp_path):
+    mesh = jax.make_mesh((1,), ("chains",))
+    with pytest.raises(ValueError, match="`mesh` must be None with `store`"):
+        stored_run.begin(tmp_path / "run", 20, mesh=mesh)

@@ -3,6 +3,9 @@
 The model is a mixture of two normal laws, at θ and -θ, whose latents are the components.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +16,7 @@ from tests.models.kernels import needs_native
 import levymc
 from levymc import algorithms
 from levymc.algorithms import AugmentedState, Info, SamplingAlgorithm
-from levymc.run import _store
+from levymc.run import _iterate, _store
 
 POINTS = jnp.array([3.0, -3.2, 2.9, -3.1, 0.1, -0.4])
 
@@ -43,6 +46,13 @@ def memory_of(num_points):
 
 
 DATA = {"points": POINTS, "index": jnp.arange(len(POINTS))}
+
+
+class FromFunctions(NamedTuple):
+    """An algorithm of another library."""
+
+    init: Callable
+    step: Callable
 
 
 def test_the_state_holds_the_algorithm_s_own_and_the_memory():
@@ -98,7 +108,7 @@ def test_latents_and_step_have_keys_of_their_own():
         return state, None
 
     whole = jax.random.key(0)
-    algorithm = levymc.augmented(SamplingAlgorithm(lambda x: x, step), draw)
+    algorithm = levymc.augmented(FromFunctions(lambda x: x, step), draw)
     algorithm.step(whole, algorithm.init(0.0), None)
     assert seen["latents"] != seen["step"]
     assert jax.random.key_data(whole).tolist() not in seen.values()
@@ -111,7 +121,7 @@ def test_latents_are_drawn_where_the_chain_is_and_given_to_the_step():
         return (position, minibatch, memory), memory + 10
 
     algorithm = levymc.augmented(
-        SamplingAlgorithm(lambda x: x, lambda key, state, complete: (state + 1, complete)), draw, 5
+        FromFunctions(lambda x: x, lambda key, state, complete: (state + 1, complete)), draw, 5
     )
     state = algorithm.init(2.0)
     state, first = algorithm.step(jax.random.key(0), state, "batch")
@@ -135,16 +145,19 @@ def run_chains(store=None):
 
 
 def interrupted(monkeypatch, run, *arguments):
-    """What a run leaves in its store when it is stopped at the fifth chunk."""
-    append = _store._Sink.append
+    """What a run leaves in its store when it is stopped after five parts."""
+    append, seen = _store._Sink.append, []
 
-    def stop(self, chunk, draws, states):
-        if chunk == 5:
+    def stop(self, part):
+        if len(seen) == 5:
             raise KeyboardInterrupt
-        append(self, chunk, draws, states)
+        seen.append(part)
+        append(self, part)
 
     with monkeypatch.context() as patch:
         patch.setattr(_store._Sink, "append", stop)
+        patch.setattr(_iterate, "FIRST_STEPS", 4)
+        patch.setattr(_iterate, "_next_length", lambda length, seconds, block: 4)
         assert run(*arguments).is_interrupted
 
 

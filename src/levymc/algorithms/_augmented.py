@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from levymc._trees import module
 
-from ._base import SamplingAlgorithm, as_algorithm
+from ._base import Algorithm, SamplingAlgorithm, as_algorithm
 
 DrawLatents = Callable[..., tuple[Any, Any]]  # of (key, position, minibatch, memory)
 
@@ -26,7 +26,7 @@ class AugmentedState(NamedTuple):
 
 
 def augmented(
-    algorithm: SamplingAlgorithm[Any], draw_latents: DrawLatents, memory: Any = None
+    algorithm: Algorithm, draw_latents: DrawLatents, memory: Any = None
 ) -> SamplingAlgorithm[AugmentedState]:
     r"""Alternate draws of latent variables z with steps of an algorithm for x given them:
 
@@ -87,7 +87,7 @@ class Augmented(SamplingAlgorithm[AugmentedState]):
     memory: Any
 
     def init(self, position: Any, rng_key: Any = None) -> AugmentedState:
-        return AugmentedState(self.algorithm.init(position), self.memory)
+        return AugmentedState(self.algorithm.init(position, rng_key=rng_key), self.memory)
 
     def step(
         self, key: Array, state: AugmentedState, *minibatch: Any
