@@ -21,6 +21,7 @@ from levymc._trees import as_parameter, module, spread
 SMALLEST_TABULATED = 0.5  # α below it has no table
 
 
+@runtime_checkable
 class NoiseLaw(Protocol):
     """The noise for one α, or for those of a pytree like the position."""
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ class Info(NamedTuple):
     taming: Array
 
 
+@runtime_checkable
 class Algorithm(Protocol):
     """What can be run: BlackJAX's shape, which its samplers have, and ours."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -97,6 +97,7 @@ def whole(data: Any) -> Whole:
     return Whole(jax.tree.map(jnp.asarray, data))
 
 
+@runtime_checkable
 class Feed(Protocol):
     """Gives the program its `data`; at most `capacity` steps per call."""
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jax.sharding import Mesh
@@ -162,6 +162,7 @@ def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:
     return itself if keep or (keep is None and not is_observed) else None
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Where draws go."""
 

@@ -5,13 +5,14 @@ what the functions here return.  Steps are counted from 1, after the burn-in.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from levymc._checks import check_count
 
 
+@runtime_checkable
 class Marks(Protocol):
     """Some of the steps 1, 2, …"""
 
