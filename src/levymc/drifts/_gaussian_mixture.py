@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc._checks import check_alpha, check_floating, check_positive, check_real
+from levymc._checks import check_alpha, check_floating, check_positive, check_real, is_traced
 from levymc._trees import as_parameter, module
 
 from ._drift import Drift, Evaluations, Position, SignedLog, signed_log_sum
@@ -48,7 +48,8 @@ def gaussian_mixture(alpha: Any, weights: Any, means: Any, stds: Any) -> Drift:
             f"got shapes {np.shape(weights)} and {shape}."
         )
 
-    return GaussianMixture(as_parameter(alpha), *map(np.asarray, (weights, means, stds)))
+    parts = (part if is_traced(part) else np.asarray(part) for part in (weights, means, stds))
+    return GaussianMixture(as_parameter(alpha), *parts)
 
 
 @module()
