@@ -144,7 +144,7 @@ def progress_bar_cost() -> list[Bar]:
     """
     os.environ["FORCE_COLOR"] = "1"  # so that the bar is drawn although nobody looks
     begin, busy = time.perf_counter(), time.process_time()
-    shown = _progress.progress_bar(True, 100, CHAINS)
+    shown = _progress.progress_bar(100, CHAINS)
     with contextlib.redirect_stderr(io.StringIO()), shown as report:
         for _ in range(100):
             time.sleep(0.05)

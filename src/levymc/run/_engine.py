@@ -12,7 +12,7 @@ Steps are made in blocks, for each of which the random bits are drawn at once (s
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.extend.core
@@ -23,7 +23,6 @@ from jaxtyping import Array
 from levymc.algorithms import Info
 
 from ._hoist import Hoisted, hoist
-from ._minibatches import draw_batch
 from .observe import Observer
 
 Leaves = list[Array]
@@ -136,6 +135,50 @@ class Shapes(NamedTuple):
     carry_structure: Any
     keys: Any
     data: tuple[Any, ...]
+
+
+@runtime_checkable
+class Feed(Protocol):
+    """Gives the program its `data`; at most `capacity` steps per call."""
+
+    capacity: int
+
+    def take(self, first: int, count: int) -> tuple[list[Any], int]:
+        """The data of `count` steps from `first` on, and for how many of them there are any."""
+        ...
+
+
+class Fixed:
+    """The same arrays for every step, or none."""
+
+    capacity = 2**31 - 1
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self.leaves = leaves
+
+    def take(self, first: int, count: int) -> tuple[list[Any], int]:
+        return self.leaves, count
+
+
+class Source(NamedTuple):
+    """Where minibatches come from.
+
+    structure: of what the program takes.
+    batch_size: of batches to be drawn from the data in the program.
+    """
+
+    feed: Feed
+    structure: Any = jax.tree.structure(None)
+    batch_size: int | None = None
+
+
+NO_DATA = Source(Fixed([]))
+
+
+def draw_batch(key: Array, data: Any, batch_size: int) -> Any:
+    count = len(jax.tree.leaves(data)[0])
+    chosen = jax.random.randint(key, (batch_size,), 0, count)
+    return jax.tree.map(lambda leaf: leaf[chosen], data)
 
 
 def position_of(state: Any) -> Any:

@@ -21,17 +21,21 @@ from levymc.algorithms import Algorithm, as_algorithm
 from ._engine import (
     MOST_MARKS,
     NEVER,
+    NO_DATA,
     Call,
+    Feed,
+    Fixed,
     Leaves,
     Marks,
     Program,
     Recipe,
     Shapes,
+    Source,
     chain_keys,
     compile_init,
     compile_program,
 )
-from ._minibatches import Feed, Fixed, Source, source_of
+from ._minibatches import source_of
 from .marks import At, Every, MarksLike, as_marks
 from .observe import Observer
 
@@ -220,7 +224,9 @@ def prepare(
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
     _check_mesh(mesh, num_chains, is_stored=is_stored)
-    source = source_of(minibatches, num_chains, is_stored=is_stored)
+    source = NO_DATA
+    if minibatches is not None:
+        source = source_of(minibatches, num_chains, is_stored=is_stored)
     is_every = plan.kept == Every(1)
     recipe = Recipe(
         algorithm=structure,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Array
 
 from levymc._checks import check_count
+
+from ._engine import Fixed, Source, draw_batch
 
 LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
 MOST_LOADED = 1024
@@ -30,12 +32,6 @@ class Batches(NamedTuple):
         return sum(
             self.batch_size * leaf.nbytes // len(leaf) for leaf in jax.tree.leaves(self.data)
         )
-
-
-def draw_batch(key: Array, data: Any, batch_size: int) -> Any:
-    count = len(jax.tree.leaves(data)[0])
-    chosen = jax.random.randint(key, (batch_size,), 0, count)
-    return jax.tree.map(lambda leaf: leaf[chosen], data)
 
 
 def batches(data: Any, batch_size: int) -> Batches:
@@ -97,29 +93,6 @@ def whole(data: Any) -> Whole:
     return Whole(jax.tree.map(jnp.asarray, data))
 
 
-@runtime_checkable
-class Feed(Protocol):
-    """Gives the program its `data`; at most `capacity` steps per call."""
-
-    capacity: int
-
-    def take(self, first: int, count: int) -> tuple[list[Any], int]:
-        """The data of `count` steps from `first` on, and for how many of them there are any."""
-        ...
-
-
-class Fixed:
-    """The same arrays for every step, or none."""
-
-    capacity = 2**31 - 1
-
-    def __init__(self, leaves: list[Any]) -> None:
-        self.leaves = leaves
-
-    def take(self, first: int, count: int) -> tuple[list[Any], int]:
-        return self.leaves, count
-
-
 class Loader:
     """Minibatches from outside: an iterable of them, or a function of the step's number.
 
@@ -175,22 +148,8 @@ def _shapes(batch: Any) -> dict[str, tuple[int, ...]]:
     return {jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in leaves}
 
 
-class Source(NamedTuple):
-    """Where minibatches come from.
-
-    structure: of what the program takes.
-    batch_size: of batches to be drawn from the data in the program.
-    """
-
-    feed: Feed
-    structure: Any = jax.tree.structure(None)
-    batch_size: int | None = None
-
-
 def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
     """Understand the argument `minibatches`."""
-    if minibatches is None:
-        return Source(Fixed([]))
     if isinstance(minibatches, Whole | Batches):
         if isinstance(minibatches, Batches):
             _check_memory(minibatches.batch_bytes, num_chains)

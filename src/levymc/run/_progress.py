@@ -8,14 +8,11 @@ Report = Callable[[int, int], None]
 
 
 @contextmanager
-def progress_bar(wanted: bool, num_steps: int, num_chains: int) -> Iterator[Report]:
+def progress_bar(num_steps: int, num_chains: int) -> Iterator[Report]:
     """Give a function to call with the steps and the divergences since the last call.
 
-    Nothing is shown where the output is no terminal, nor without Rich.
+    Without Rich a line is all that is shown.
     """
-    if not wanted:
-        yield lambda steps, divergent: None
-        return
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

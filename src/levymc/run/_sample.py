@@ -1,7 +1,9 @@
 """Run an algorithm and keep its draws: in memory, or in a store that others can go on with."""
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,7 +17,7 @@ from ._minibatches import Batches, Loader, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
 from .marks import MarksLike
-from .observe import Observer, itself
+from .observe import Observer
 
 
 def sample(
@@ -159,7 +161,11 @@ def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:
             f"`keep` must be a function of a position, True or False, got {keep!r}. "
             "Leave it out, and positions are kept where nothing is observed."
         )
-    return itself if keep or (keep is None and not is_observed) else None
+    return _itself if keep or (keep is None and not is_observed) else None
+
+
+def _itself(position: Any) -> Any:
+    return position
 
 
 @runtime_checkable
@@ -174,7 +180,8 @@ def follow(
 ) -> tuple[list[Any], bool]:
     """March through a run into a sink; the last states, and whether it was interrupted."""
     plan, place = run.plan, getattr(structure.info, "is_divergent", None)
-    with progress_bar(progress, plan.total, plan.num_chains) as report:
+    shown = progress_bar(plan.total, plan.num_chains) if progress and sys.stderr.isatty() else None
+    with shown or nullcontext(lambda steps, divergent: None) as report:
         report(done, 0)
         try:
             for part in march(run, carry, done):

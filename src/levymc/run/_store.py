@@ -53,9 +53,8 @@ from levymc._workdir import (
 )
 
 from . import _zarr, marks
-from ._engine import Call, Draws, Leaves, Marks, Program, position_of
+from ._engine import Call, Draws, Feed, Fixed, Leaves, Marks, Program, position_of
 from ._iterate import Part, Plan, Run, check_total, march, observed_by
-from ._minibatches import Feed, Fixed
 from ._result import STATISTICS, Constant, Result, from_json, from_leaves, placed, to_json
 from ._sample import follow, structure_of
 
