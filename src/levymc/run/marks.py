@@ -21,7 +21,7 @@ class Marks(Protocol):
         """Those in (begin, end], in increasing order, but at most so many."""
         ...
 
-    def count(self, end: int) -> int:
+    def count_until(self, end: int) -> int:
         """How many there are up to `end`."""
         ...
 
@@ -39,7 +39,7 @@ class Every(NamedTuple):
         first = begin // self.k + 1
         return self.k * np.arange(first, min(end // self.k, first + most - 1) + 1)
 
-    def count(self, end: int) -> int:
+    def count_until(self, end: int) -> int:
         return end // self.k
 
     def numbered(self, first: int, most: int) -> np.ndarray:
@@ -55,7 +55,7 @@ class At(NamedTuple):
         listed = np.asarray(self.steps, np.int64)
         return listed[(listed > begin) & (listed <= end)][:most]
 
-    def count(self, end: int) -> int:
+    def count_until(self, end: int) -> int:
         return bisect.bisect_right(self.steps, end)
 
     def numbered(self, first: int, most: int) -> np.ndarray:
