@@ -154,7 +154,7 @@ def test_a_step_is_traced_once(name):
 
     algorithm = ALGORITHMS[name](counted)
     step = jax.jit(algorithm.step)
-    state = algorithm.init(jnp.ones(2))
+    state = algorithm.init(jnp.ones(2, jnp.float32))
     state, _ = step(jax.random.key(0), state)
     after_first = len(traces)
     for seed in range(1, 4):
@@ -162,7 +162,7 @@ def test_a_step_is_traced_once(name):
     assert len(traces) == after_first
 
 
-def final_states(algorithm, num_steps, num_chains, dtype=jnp.float64):
+def final_states(algorithm, num_steps, num_chains, dtype):
     """Positions of chains from 0 after some steps."""
 
     def chain(key):
@@ -179,13 +179,15 @@ def final_states(algorithm, num_steps, num_chains, dtype=jnp.float64):
 def distance_to_law(draws, alpha, scale):
     """Kolmogorov's distance of a sample to SαS(scale)."""
     ordered = np.sort(draws)
-    levels = np.asarray(stable.cdf(jnp.asarray(ordered), alpha, scale))
+    levels = np.asarray(stable.cdf(jnp.asarray(ordered, jnp.float64), alpha, scale))
     ranks = np.arange(len(ordered) + 1) / len(ordered)
     return max(np.max(ranks[1:] - levels), np.max(levels - ranks[:-1]))
 
 
-@pytest.mark.parametrize("alpha", [1.2, 1.7, 2.0])
-def test_the_euler_chain_of_a_linear_drift_has_its_exact_law(alpha):
+@pytest.mark.parametrize(
+    ("alpha", "dtype"), [(1.2, jnp.float32), (1.7, jnp.float64), (2.0, jnp.float32)]
+)
+def test_the_euler_chain_of_a_linear_drift_has_its_exact_law(alpha, dtype):
     """After n steps with drift -λx the law is SαS, with a known scale.
 
     DKW at 1e5 chains and 1e-8 detects a shift of the distribution function by 0.0098: a scale
@@ -197,7 +199,7 @@ def test_the_euler_chain_of_a_linear_drift_has_its_exact_law(alpha):
     )
     factor = abs(1 - eta * rate) ** alpha
     scale = (eta * (1 - factor**num_steps) / (1 - factor)) ** (1 / alpha)
-    found = distance_to_law(final_states(algorithm, num_steps, num_chains), alpha, scale)
+    found = distance_to_law(final_states(algorithm, num_steps, num_chains, dtype), alpha, scale)
     assert found < dkw_bound(num_chains, FALSE_ALARM)
 
 
@@ -214,7 +216,7 @@ def test_adjusted_algorithms_keep_the_normal_law(name, alpha):
 
     def chain(key):
         key_start, key_run = jax.random.split(key)
-        state = algorithm.init(jax.random.normal(key_start))
+        state = algorithm.init(jax.random.normal(key_start, dtype=jnp.float32))
 
         def body(state, step_key):
             state, info = algorithm.step(step_key, state)
@@ -245,7 +247,7 @@ def test_a_preconditioned_mafla_keeps_a_correlated_law():
 
     def chain(key):
         key_start, key_run = jax.random.split(key)
-        first, second = jax.random.normal(key_start, (2,))
+        first, second = jax.random.normal(key_start, (2,), jnp.float32)
         state = algorithm.init(jnp.stack([first, 0.6 * first + 0.8 * second]))
 
         def body(state, step_key):

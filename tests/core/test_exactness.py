@@ -86,7 +86,7 @@ def test_adjusted_algorithms_satisfy_detailed_balance(name):
 
 def test_detailed_balance_sees_a_missing_ratio_of_proposals(monkeypatch):
     """What MAFLA would be without q in its acceptance."""
-    monkeypatch.setattr(noises.IndependentLaw, "logdensity", lambda self, jump, eta: 0.0)
+    monkeypatch.setattr(noises.IndependentLaw, "logdensity", lambda self, jump, eta: 0 * eta)
     assert most_unlikely_pair(STEPS["mafla, 1.8"](skewed), 200_000)[0] < FALSE_ALARM
 
 

@@ -198,7 +198,7 @@ def test_logarithmic_marks_have_the_first_and_the_last():
 def test_marks_count_themselves(kind):
     known = kind.within(0, 60, 60)
     for end in range(61):
-        assert kind.count(end) == np.sum(known <= end)
+        assert kind.count_until(end) == np.sum(known <= end)
     for first in range(len(known)):
         np.testing.assert_array_equal(
             kind.numbered(first, 2)[: len(known) - first], known[first : first + 2]

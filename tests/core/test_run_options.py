@@ -46,7 +46,7 @@ def primitives(jaxpr):
 
 def test_what_is_taken_out_of_the_step_changes_none_of_its_results():
     """Random bits, and what depends on the algorithm's numbers alone."""
-    algorithm = levymc.mafla(normal, 0.3, 1.3)
+    algorithm = levymc.fla(normal, 0.3, 1.3)
     numbers, structure = jax.tree.flatten(algorithm)
 
     def step(keys, parameters, states):

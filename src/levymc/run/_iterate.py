@@ -66,7 +66,7 @@ class Plan(NamedTuple):
 
     def num_kept(self, done: int) -> int:
         """How many these are."""
-        return self.kept.count(max(done - self.burn_in, 0))
+        return self.kept.count_until(max(done - self.burn_in, 0))
 
     def call(self, done: int, most: int, slots: int) -> Call:
         """The next call after `done` steps, of at most `most`, with at most `slots` draws."""

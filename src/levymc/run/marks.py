@@ -21,7 +21,7 @@ class Marks(Protocol):
         """Those in (begin, end], in increasing order, but at most so many."""
         ...
 
-    def count(self, end: int) -> int:
+    def count_until(self, end: int) -> int:
         """How many there are up to `end`."""
         ...
 
@@ -39,7 +39,7 @@ class Every(NamedTuple):
         first = begin // self.k + 1
         return self.k * np.arange(first, min(end // self.k, first + most - 1) + 1)
 
-    def count(self, end: int) -> int:
+    def count_until(self, end: int) -> int:
         return end // self.k
 
     def numbered(self, first: int, most: int) -> np.ndarray:
@@ -55,8 +55,13 @@ class At(NamedTuple):
         first, last = (bisect_right(self.steps, bound) for bound in (begin, end))
         return np.asarray(self.steps[first : min(last, first + most)], np.int64)
 
+<<<<<<< HEAD
     def count(self, end: int) -> int:
         return bisect_right(self.steps, end)
+=======
+    def count_until(self, end: int) -> int:
+        return bisect.bisect_right(self.steps, end)
+>>>>>>> wt2-tests
 
     def numbered(self, first: int, most: int) -> np.ndarray:
         return np.asarray(self.steps[first : first + most], np.int64)
