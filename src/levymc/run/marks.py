@@ -55,13 +55,8 @@ class At(NamedTuple):
         first, last = (bisect_right(self.steps, bound) for bound in (begin, end))
         return np.asarray(self.steps[first : min(last, first + most)], np.int64)
 
-<<<<<<< HEAD
-    def count(self, end: int) -> int:
-        return bisect_right(self.steps, end)
-=======
     def count_until(self, end: int) -> int:
-        return bisect.bisect_right(self.steps, end)
->>>>>>> wt2-tests
+        return bisect_right(self.steps, end)
 
     def numbered(self, first: int, most: int) -> np.ndarray:
         return np.asarray(self.steps[first : first + most], np.int64)
