@@ -37,6 +37,7 @@ def cells_of(folder, *ids):
     return {id: dict(np.load(folder / f"sbn-stepsize/cells/{id}.npz")) for id in ids}
 
 
+@pytest.mark.nightly
 def test_quick_profile(results):
     assert not results.has_failed
     assert results.verdict.kind == "measured here"
@@ -46,6 +47,7 @@ def test_quick_profile(results):
         assert results.figure(name, "png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_each_run_has_its_row(results):
     runs = results.tables["runs"]
     assert len(runs) == len(CELLS) - 1  # but annealing
@@ -61,6 +63,7 @@ def test_each_run_has_its_row(results):
     assert traces["loglikelihood"][-1] == pytest.approx(last[0])
 
 
+@pytest.mark.nightly
 def test_the_grid_averages_seeds_of_the_longest_runs(results):
     grid, runs = results.tables["grid"], results.tables["runs"]
     points = {(row["alpha"], row["step"]) for row in grid.rows()}
@@ -80,6 +83,7 @@ def test_the_grid_averages_seeds_of_the_longest_runs(results):
     assert set(grid.where(alpha=2.0)["seeds"].tolist()) == {1, 2}
 
 
+@pytest.mark.nightly
 def test_annealing_is_checked_against_enumeration(results):
     small, bracket = results.checks
     (row,) = results.tables["enumerated"].rows()
@@ -90,6 +94,7 @@ def test_annealing_is_checked_against_enumeration(results):
     assert all(check.outcome in ("pass", "explained") for check in results.checks)
 
 
+@pytest.mark.nightly
 def test_pictures_are_whole(results):
     pictures = results.tables["pictures"]
     assert "α = 1.6" in pictures.caption
@@ -112,6 +117,7 @@ def judge(config, found):
     return tables, checks, EXPERIMENT.verdict(config, tables, checks)
 
 
+@pytest.mark.nightly
 def test_parts_annealing_alone(folder, results):
     tables, checks, verdict = judge(QUICK, cells_of(folder, "annealing"))
     assert tables.keys() == {"annealing", "enumerated"}
@@ -119,6 +125,7 @@ def test_parts_annealing_alone(folder, results):
     assert verdict.words.startswith("On made pictures. Annealing with 10 temperatures gives")
 
 
+@pytest.mark.nightly
 def test_parts_one_run_alone(folder, results):
     """Of a point without a neighbour nothing can be said, and nothing is."""
     tables, checks, verdict = judge(QUICK, cells_of(folder, "sgfla-alpha=2-step=4.473e-05-seed=0"))
@@ -127,6 +134,7 @@ def test_parts_one_run_alone(folder, results):
     assert (verdict.kind, verdict.words) == ("measured here", "On made pictures.")
 
 
+@pytest.mark.nightly
 def test_parts_an_ablation_alone(folder, results):
     (id,) = [id for id in CELLS if id.startswith("sgld")]
     tables, checks, verdict = judge(QUICK, cells_of(folder, id))
@@ -135,6 +143,7 @@ def test_parts_an_ablation_alone(folder, results):
     assert "SGLD, step c_α η" in verdict.words
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_stopped_shows_its_parts(folder, results, tmp_path):
     """From the first three cells; none is made again."""
     (tmp_path / "sbn-stepsize/cells").mkdir(parents=True)
@@ -148,6 +157,7 @@ def test_a_run_that_is_stopped_shows_its_parts(folder, results, tmp_path):
     assert found.picture("sbn-model", "png").startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_no_verdict_before_both_ends_are_there(folder, results):
     """Of MNIST, the fall is from the smallest to the largest step, not between any two."""
     config = dataclasses.replace(QUICK, source="mnist")
@@ -186,6 +196,7 @@ def one_step(kind, alpha=1.6, step=2.828e-4):
     return np.asarray(run.positions["weights"][0, 0] - position["weights"]), how_far
 
 
+@pytest.mark.nightly
 def test_parts_of_the_step_differ_as_they_say():
     """One step from one start with one minibatch: its drift, and each law of noise.
 
