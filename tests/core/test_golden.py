@@ -95,8 +95,13 @@ def test_there_is_a_case_for_every_golden_value():
 
 
 def is_quick(case):
-    """In float64 most take seconds to compile, and draw by the same code as in float32."""
-    return case.endswith("float32") or case == "ula float64"
+    """In float64 most take seconds to compile, and draw by the same code as in float32.
+
+    The exact drift in float32 rounds otherwise without the compiler's optimisations, which the
+    golden values were made with and only `make test-all` has: in every run it is that in float64.
+    """
+    wanted = "float64" if case.startswith("flmc") else "float32"
+    return case.endswith(wanted) or case == "ula float64"
 
 
 @pytest.mark.parametrize(
