@@ -19,8 +19,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-# What is compiled here runs once, for a moment: without the compiler's optimisations the tests need a
-# third less time. `make test-all` tests the programs that people run.
+# What is compiled here runs once, for a moment: without the compiler's optimisations the tests need
+# a third less time. `make test-all` tests the programs that people run.
 if not os.environ.get("LEVYMC_TEST_FULL"):
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_optimization_level=0".strip()
