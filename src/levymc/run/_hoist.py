@@ -4,7 +4,7 @@ A step's random bits depend on its key alone.  Drawn inside the loop over steps 
 small operations each time; drawn before it, for a block of steps, they cost what the arithmetic
 costs.  Bits are integers, so that doing so changes no draw by a single bit.  And what depends on
 the algorithm's numbers alone, such as η^{1/α}, is computed once per call, so that numbers which are
-inputs cost no more than constants.
+inputs cost little more than constants.
 
 The step is traced once.  `collect` walks through its operations and makes those that depend on keys
 alone, `settle` those that depend on parameters alone, and `replay` makes the rest with both given;
