@@ -29,7 +29,7 @@ Leaves = list[Array]
 
 MOST_MARKS = 1 << 14  # per call
 DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
-BLOCK_BYTES = 4 * 2**20  # of random bits: larger blocks were no faster, and leave the cache
+BLOCK_BYTES = 2**19  # of random bits: larger blocks leave the core's own cache, and take longer
 LONGEST_BLOCK = 256
 COUNTER_BASED = "threefry2x32"  # the one kind of key whose bits are those of each key, also mapped
 NEVER = np.iinfo(np.int32).max
