@@ -21,6 +21,9 @@ help:  ## list the targets
 demo: $(INSTALLED)  ## three samplers on a double well: table, picture and page
 	@$(BIN) -m levymc demo
 
+# Two workers on two cores: further threads of NumPy's would only wait for them.
+test test-all test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
+
 test: lint  ## lint, check the types, run the tests and doctests
 	$(BIN) $(PYTEST) -m "not nightly"
 

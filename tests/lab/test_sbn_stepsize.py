@@ -238,6 +238,7 @@ def test_the_drift_is_c_alpha_eta_times_the_gradient():
     np.testing.assert_allclose(moved, how_far * np.asarray(gradient), rtol=1e-3, atol=2e-6)
 
 
+@pytest.mark.nightly
 def test_a_chain_that_was_killed_goes_on_to_the_same_numbers(tmp_path, monkeypatch):
     """It fails after its first part, and is called again as the framework would."""
     config = dataclasses.replace(QUICK, num_iterations=40, num_train=100)

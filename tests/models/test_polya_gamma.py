@@ -142,6 +142,7 @@ def test_mean_and_variance(tilt, dtype):
     assert abs(np.mean((found - mean) ** 2) - variance_of(tilt)) <= bound
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tilt", [2.7, 2.8])
 def test_where_proposals_meet(tilt):
     """Counts below four points by exact binomial tails; 11.2 million draws see 1.9e-3 or less."""
