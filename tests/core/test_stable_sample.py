@@ -173,8 +173,10 @@ def test_scale_of_draws():
 TAIL_DRAWS = 40 * DRAWS
 TAIL_CASES = often_or_nightly(
     [(1.05, "fixed"), (1.99, "fixed")],
-    [(1.3, "fixed"), (1.5, "fixed"), (1.7, "fixed"), (1.9, "fixed")]
-    + [(1.3, "traced"), (1.7, "traced"), (1.99, "traced")],
+    [
+        *((alpha, "fixed") for alpha in (1.3, 1.5, 1.7, 1.9)),
+        *((alpha, "traced") for alpha in (1.3, 1.7, 1.99)),
+    ],
 )
 
 

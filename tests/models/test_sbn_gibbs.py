@@ -265,9 +265,7 @@ def position_in(dtype):
     [
         pytest.param({"backend": "native"}, "float32", 30_000, 30, marks=needs_native),
         pytest.param({"backend": "jax"}, "float64", 30_000, 30, marks=pytest.mark.nightly),
-        pytest.param(
-            {"method": "polya-gamma"}, "float32", 4_000, 60, marks=pytest.mark.nightly
-        ),
+        pytest.param({"method": "polya-gamma"}, "float32", 4_000, 60, marks=pytest.mark.nightly),
     ],
     ids=["native", "jax", "polya-gamma"],
 )
