@@ -5,12 +5,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from levymc._checks import as_parameter, check_positive
 from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
+ASKED_AT_ONCE = 1 << 14
 
 
 @module()
@@ -93,3 +95,28 @@ def as_schedule(step_size: Any) -> Schedule:
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
     """η_n in the precision of the position."""
     return jnp.asarray(schedule(n), dtype)
+
+
+@jax.jit
+def _sizes(schedule: Any, first: Array) -> Array:
+    """η_{first+1}, …: as many as are asked for at once."""
+    return jax.vmap(schedule)(first + jnp.arange(1, ASKED_AT_ONCE + 1, dtype=jnp.int32))
+
+
+def check_steps(schedule: Any, first: int, count: int) -> None:
+    """Refuse a schedule that is not positive and finite at the steps first + 1, …, first + count.
+
+    `schedule` is one of `as_schedule`; a constant was checked when it was made.
+    """
+    if isinstance(schedule, Constant):
+        return
+    for begin in range(first, first + count, ASKED_AT_ONCE):
+        length = min(ASKED_AT_ONCE, first + count - begin)
+        sizes = np.asarray(_sizes(schedule, jnp.int32(begin)))[:length]
+        wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
+        if len(wrong):
+            raise ValueError(
+                f"`step_size` must be positive and finite at every step, got "
+                f"{sizes[tuple(wrong[0])]} at step {begin + wrong[0][0] + 1}. Give a schedule that "
+                "is bounded from below, such as levymc.schedules.polynomial(a, b) with b ≤ 1."
+            )

@@ -4,6 +4,7 @@ from ._augmented import AugmentedState as AugmentedState
 from ._augmented import augmented as augmented
 from ._base import Algorithm as Algorithm
 from ._base import Info as Info
+from ._base import LangevinState as LangevinState
 from ._base import SamplingAlgorithm as SamplingAlgorithm
 from ._base import State as State
 from ._base import as_algorithm as as_algorithm

@@ -86,6 +86,17 @@ class Augmented(SamplingAlgorithm[AugmentedState]):
     draw_latents: DrawLatents
     memory: Any
 
+    @property
+    def name(self) -> str:
+        return f"augmented {self.algorithm.name}"
+
+    @property
+    def step_schedule(self) -> Callable[[Any], Any] | None:
+        return self.algorithm.step_schedule
+
+    def start_logdensity(self, position: Any) -> Array | None:
+        return self.algorithm.start_logdensity(position)
+
     def init(self, position: Any, rng_key: Any = None) -> AugmentedState:
         return AugmentedState(self.algorithm.init(position, rng_key=rng_key), self.memory)
 

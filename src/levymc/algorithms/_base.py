@@ -22,14 +22,25 @@ class State(NamedTuple):
     step: Array
 
 
+class LangevinState(NamedTuple):
+    """Where the chain is, log φ and the drift there, and how many steps it has made."""
+
+    position: Any
+    logdensity: Array
+    drift: Any
+    step: Array
+
+
 class Info(NamedTuple):
     """What a person may ask of a step.
 
     step_size: η.
     acceptance_rate: probability of acceptance; 1 for algorithms without a test.
-    is_divergent: the step would have left the finite numbers, and was not made.
+    is_divergent: the step would have left the finite numbers or the support, and was not made.
     largest_jump: the largest coordinate of the noise.
     taming: how much the drift's step was shortened, from 0 (not) to 1.
+    is_outside: it is divergent as it would have ended where log φ is not finite; None for
+        algorithms to which that does no harm, and those that know no log φ.
     """
 
     step_size: Array
@@ -37,6 +48,7 @@ class Info(NamedTuple):
     is_divergent: Array
     largest_jump: Array
     taming: Array
+    is_outside: Any = None
 
 
 @runtime_checkable
@@ -58,9 +70,24 @@ class SamplingAlgorithm(Generic[StateT]):
     """
 
     takes_minibatch: ClassVar[bool | None] = None  # None: it is not known
+    is_exact: ClassVar[bool | None] = None  # whether its target is φ at every step size
+
+    @property
+    def name(self) -> str:
+        """As a user knows it."""
+        return type(self).__name__
+
+    @property
+    def step_schedule(self) -> Callable[[Any], Any] | None:
+        """The step size as a function of n = 1, 2, …, if it is one."""
+        return None
 
     def init(self, position: Any, rng_key: Any = None) -> StateT:
         raise NotImplementedError
+
+    def start_logdensity(self, position: Any) -> Array | None:
+        """What must be finite where a chain starts, unless the state holds it."""
+        return None
 
     def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
         raise NotImplementedError
@@ -71,6 +98,11 @@ class Foreign(SamplingAlgorithm[Any]):
     """An algorithm of another library, part of the compiled program with all its numbers."""
 
     algorithm: Any
+
+    @property
+    def name(self) -> str:
+        made_by = getattr(self.algorithm.step, "__module__", "") or ""
+        return made_by.rpartition(".")[2] or type(self.algorithm).__name__
 
     def init(self, position: Any, rng_key: Any = None) -> Any:
         takes_key = "rng_key" in inspect.signature(self.algorithm.init).parameters
@@ -121,12 +153,17 @@ def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
     position = jax.tree.map(jnp.asarray, position)
     check_scalar_output("logdensity_fn", logdensity_fn, position)
     logdensity = jnp.asarray(logdensity_fn(position))
+    check_start_logdensity("logdensity_fn", logdensity, position)
+    return position, logdensity
+
+
+def check_start_logdensity(name: str, logdensity: Array, position: Any) -> None:
+    """Refuse a start outside the support."""
     if not is_traced(logdensity) and not bool(jnp.all(jnp.isfinite(logdensity))):
         raise ValueError(
-            f"`logdensity_fn` must be finite at the start, got {logdensity} at {position}. "
+            f"`{name}` must be finite at the start, got {logdensity} at {position}. "
             "Start inside the support of the target."
         )
-    return position, logdensity
 
 
 def is_finite(tree: Any) -> Array:

@@ -1,7 +1,7 @@
 r"""The fractional Langevin algorithm, ULA as its α = 2, and the step that FLMC and SG-FLA share."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,16 @@ from levymc._checks import as_parameter, check_positive, spread
 from levymc._trees import module
 from levymc.drifts import Drift, LogDensity
 
-from ._base import Info, SamplingAlgorithm, State, add, keep_finite, position_dtype, start_at
+from ._base import (
+    Info,
+    LangevinState,
+    SamplingAlgorithm,
+    add,
+    choose,
+    is_finite,
+    position_dtype,
+    start,
+)
 
 
 def fla(
@@ -23,12 +32,13 @@ def fla(
     integrator: integrators.Integrator | None = None,
     noise: noises.Noise | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm[State]:
+) -> SamplingAlgorithm[LangevinState]:
     r"""Fractional Langevin algorithm: steps with the leading-term drift b̂.
 
     .. math:: x' = x + η\, c_α ∇\log φ(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
 
-    (the drift's step tamed, unless another integrator is given).
+    (the drift's step tamed, unless another integrator is given).  A step that would end where log φ
+    is not finite is not made, and counted as divergent: on a bounded support that is a bias.
 
     Targets: not φ, for α < 2, however small the step: see `levymc.drifts.leading_term`, and the
     ledger, docs/ledger.md, for how far off it is.
@@ -57,7 +67,8 @@ def fla(
     References: [simsekli2017], eq. (15).
     """
     drift = drifts.leading_term(logdensity_fn, alpha)
-    return Unadjusted(drift, stepping(step_size, alpha, integrator, noise, preconditioner))
+    how = stepping(step_size, alpha, integrator, noise, preconditioner)
+    return Unadjusted("fla", logdensity_fn, drift, how)
 
 
 def ula(
@@ -66,7 +77,7 @@ def ula(
     *,
     integrator: integrators.Integrator | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm[State]:
+) -> SamplingAlgorithm[LangevinState]:
     r"""Unadjusted Langevin algorithm, FLA at α = 2 with Euler's step:
 
     .. math:: x' = x + η ∇\log φ(x) + \sqrt{2η}\, ξ, \qquad ξ \sim N(0, 1) .
@@ -79,7 +90,8 @@ def ula(
     """
     drift = drifts.gradient(logdensity_fn)
     used = integrator or integrators.euler()
-    return Unadjusted(drift, stepping(step_size, 2.0, used, None, preconditioner))
+    how = stepping(step_size, 2.0, used, None, preconditioner)
+    return Unadjusted("ula", logdensity_fn, drift, how)
 
 
 @module()
@@ -110,63 +122,129 @@ def stepping(
     )
 
 
-@module()
-class Unadjusted(SamplingAlgorithm[State]):
-    """The algorithm of a drift."""
+class Proposal(NamedTuple):
+    """Where a step leads, and what to know of it; `noise` is that of time η."""
+
+    position: Any
+    step_size: Array
+    noise: Any
+    largest_jump: Array
+    taming: Array
+
+    @property
+    def is_valid(self) -> Array:
+        """Whether all of it is finite, and the step size a positive number."""
+        eta = self.step_size
+        return is_finite(self.position) & (eta > 0) & jnp.isfinite(eta)
+
+
+def propose(
+    key: Array,
+    position: Any,
+    number: Array,
+    drift: Drift,
+    how: Stepping,
+    here: drifts.Evaluation | None = None,
+    curvature: Callable[[Any], Any] | None = None,
+) -> Proposal:
+    r"""X_n + (integrator's move over η_{n+1}) + η_{n+1}^{1/α} ΔL_{n+1}."""
+    eta = schedules.at(how.schedule, number, position_dtype(position))
+    own, shortening = in_own_time(drift, position, how), None
+    if curvature is not None:
+        own, shortening = _shortened(own, position, eta, how, curvature)
+    move = how.integrator(own, position, eta, here)
+    noise = how.noise.draw(key, position, eta)
+    jump = noise
+    if how.preconditioner is not None:
+        jump = noises.stretched(noise, how.preconditioner, how.alpha)
+    taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
+    proposed = add(position, move.displacement, jump)
+    return Proposal(proposed, eta, noise, noises.largest_size(jump), taming)
+
+
+@module(static=("label", "logdensity_fn"))
+class Unadjusted(SamplingAlgorithm[LangevinState]):
+    """The algorithm of a drift.
+
+    Density and drift at the position are kept: they are those of the step's end, at which the
+    density has to be looked at anyway.
+    """
 
     takes_minibatch = False
+    is_exact = False
+    label: str
+    logdensity_fn: LogDensity
     drift: Any
     how: Stepping
 
-    def init(self, position: Any, rng_key: Any = None) -> State:
-        return start_at(position)
+    @property
+    def name(self) -> str:
+        return self.label
 
-    def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
-        return unadjusted_step(key, state, self.drift, self.how)
+    @property
+    def step_schedule(self) -> schedules.Schedule:
+        return self.how.schedule
 
+    def init(self, position: Any, rng_key: Any = None) -> LangevinState:
+        where, _ = start(self.logdensity_fn, position)
+        return langevin_start(self, where)
 
-def unadjusted_step(
-    key: Array,
-    state: State,
-    drift: Drift,
-    how: Stepping,
-    curvature: Callable[[Any], Any] | None = None,
-) -> tuple[State, Info]:
-    r"""X_{n+1} = X_n + (integrator's move over η_{n+1}) + η_{n+1}^{1/α} ΔL_{n+1}."""
-    number = state.step + 1
-    step_size = schedules.at(how.schedule, number, position_dtype(state.position))
-    scaled, shortening = _scaled_drift(drift, state.position, step_size, how, curvature)
-    move = how.integrator(scaled, state.position, step_size)
-    jump = how.noise.draw(key, state.position, step_size)
-    if how.preconditioner is not None:
-        jump = noises.stretched(jump, how.preconditioner, how.alpha)
-    position, is_divergent = keep_finite(
-        add(state.position, move.displacement, jump), state.position
-    )
-    taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
-    largest = noises.largest_size(jump)
-    info = Info(step_size, jnp.ones_like(step_size), is_divergent, largest, taming)
-    return State(position, number), info
+    def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
+        number = state.step + 1
+        proposal = propose(key, state.position, number, self.drift, self.how, state.drift)
+        there = known_at(self, proposal.position)
+        is_outside = proposal.is_valid & ~jnp.isfinite(there[1])
+        is_divergent = is_outside | ~proposal.is_valid
+        chosen = choose(is_divergent, state, LangevinState(*there, number))
+        info = unadjusted_info(proposal, is_divergent, is_outside)
+        return chosen._replace(step=number), info
 
 
-def _scaled_drift(
-    drift: Drift,
-    position: Any,
-    step_size: Array,
-    how: Stepping,
-    curvature: Callable[[Any], Any] | None,
-) -> tuple[Drift, Array | None]:
-    """The drift in each coordinate's own time, and how far its curvature shortens it, if asked."""
-    if how.preconditioner is None and curvature is None:
-        return drift, None
+def langevin_start(algorithm: "HasDrift", position: Any) -> LangevinState:
+    position, logdensity, drift = known_at(algorithm, position)
+    return LangevinState(position, logdensity, drift, jnp.int32(0))
+
+
+def unadjusted_info(proposal: Proposal, is_divergent: Array, is_outside: Array | None) -> Info:
+    eta, largest, taming = proposal.step_size, proposal.largest_jump, proposal.taming
+    return Info(eta, jnp.ones_like(eta), is_divergent, largest, taming, is_outside)
+
+
+class HasDrift(Protocol):
+    """An algorithm of a log density, a drift and the rest."""
+
+    @property
+    def logdensity_fn(self) -> LogDensity: ...
+
+    @property
+    def drift(self) -> Any: ...
+
+    @property
+    def how(self) -> Stepping: ...
+
+
+def known_at(algorithm: HasDrift, position: Any) -> tuple[Any, Array, drifts.Evaluation]:
+    """A position, log φ and the drift there, in each coordinate's own time."""
+    own = in_own_time(algorithm.drift, position, algorithm.how)
+    return position, *own.with_density(algorithm.logdensity_fn, position)
+
+
+def in_own_time(drift: Drift, position: Any, how: Stepping) -> Drift:
+    """The drift in each coordinate's own time."""
+    if how.preconditioner is None:
+        return drift
+    return drifts.Scaled(drift, spread("preconditioner", how.preconditioner, position))
+
+
+def _shortened(
+    drift: Drift, position: Any, eta: Array, how: Stepping, curvature: Callable[[Any], Any]
+) -> tuple[Drift, Array]:
+    """The drift shortened by its curvature, and how far."""
     given = 1.0 if how.preconditioner is None else how.preconditioner
     parts = spread("preconditioner", given, position)
-    if curvature is None:
-        return drifts.Scaled(drift, parts), None
-    factors = _curvature_factors(curvature, position, step_size, parts, how.alpha)
-    both = jax.tree.map(lambda m, f: jnp.asarray(m, f.dtype) * f, parts, factors)
+    factors = _curvature_factors(curvature, position, eta, parts, how.alpha)
     least = jnp.min(jnp.stack([jnp.min(leaf) for leaf in jax.tree.leaves(factors)]))
-    return drifts.Scaled(drift, both), 1 - least.astype(step_size.dtype)
+    return drifts.Scaled(drift, factors), 1 - least.astype(eta.dtype)
 
 
 def _curvature_factors(

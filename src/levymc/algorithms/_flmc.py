@@ -8,7 +8,7 @@ from levymc import drifts, integrators, noises, schedules
 from levymc._checks import check_alpha
 from levymc.drifts import LogDensity
 
-from ._base import SamplingAlgorithm, State
+from ._base import LangevinState, SamplingAlgorithm
 from ._fla import Unadjusted, stepping
 
 
@@ -21,7 +21,7 @@ def flmc(
     integrator: integrators.Integrator | None = None,
     noise: noises.Noise | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm[State]:
+) -> SamplingAlgorithm[LangevinState]:
     r"""Fractional Langevin Monte Carlo:
 
     .. math:: x' = x + η\, b(x) + η^{1/α}\, ξ, \qquad ξ \sim SαS(1)
@@ -57,4 +57,5 @@ def flmc(
     """
     check_alpha(alpha)
     used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    return Unadjusted(used, stepping(step_size, alpha, integrator, noise, preconditioner))
+    how = stepping(step_size, alpha, integrator, noise, preconditioner)
+    return Unadjusted("flmc", logdensity_fn, used, how)

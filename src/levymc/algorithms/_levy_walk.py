@@ -71,10 +71,15 @@ class LevyWalk(SamplingAlgorithm[LevyWalkState]):
     """See `levy_walk`."""
 
     takes_minibatch = False
+    is_exact = True
     logdensity_fn: LogDensity
     coordinatewise: bool
     scale: Any
     jump: noises.Variable
+
+    @property
+    def name(self) -> str:
+        return "levy_walk"
 
     def init(self, position: Any, rng_key: Any = None) -> LevyWalkState:
         return LevyWalkState(*start(self.logdensity_fn, position))

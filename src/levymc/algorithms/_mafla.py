@@ -1,28 +1,18 @@
 r"""The Metropolis-adjusted fractional Langevin algorithm: exact for every step."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_alpha, spread
+from levymc._checks import check_alpha
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm, add, position_dtype, start
-from ._fla import Stepping, stepping
+from ._base import Info, LangevinState, SamplingAlgorithm, start
+from ._fla import Stepping, in_own_time, known_at, langevin_start, propose, stepping
 from ._metropolis import accept
-
-
-class MaflaState(NamedTuple):
-    """Where the chain is, log φ and the drift there, and how many steps it has made."""
-
-    position: Any
-    logdensity: Array
-    drift: Any
-    step: Array
 
 
 def mafla(
@@ -33,7 +23,7 @@ def mafla(
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm[MaflaState]:
+) -> SamplingAlgorithm[LangevinState]:
     r"""Metropolis–Hastings with FLA's step as the proposal,
 
     .. math:: y = x + m(x) + η^{1/α}\, ξ, \qquad
@@ -76,50 +66,41 @@ def mafla(
 
 
 @module(static=("logdensity_fn",))
-class Mafla(SamplingAlgorithm[MaflaState]):
+class Mafla(SamplingAlgorithm[LangevinState]):
     """See `mafla`."""
 
     takes_minibatch = False
+    is_exact = True
     logdensity_fn: LogDensity
     drift: Any
     how: Stepping
 
-    def init(self, position: Any, rng_key: Any = None) -> MaflaState:
-        where, logdensity = start(self.logdensity_fn, position)
-        return MaflaState(where, logdensity, self._drift_at(where), jnp.int32(0))
+    @property
+    def name(self) -> str:
+        return "mafla"
 
-    def step(self, key: Array, state: MaflaState, *minibatch: Any) -> tuple[MaflaState, Info]:
+    @property
+    def step_schedule(self) -> schedules.Schedule:
+        return self.how.schedule
+
+    def init(self, position: Any, rng_key: Any = None) -> LangevinState:
+        where, _ = start(self.logdensity_fn, position)
+        return langevin_start(self, where)
+
+    def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         key_noise, key_accept = jax.random.split(key)
-        how, number = self.how, state.step + 1
-        eta = schedules.at(how.schedule, number, position_dtype(state.position))
-        drift = self._scaled(state.position)
-        move = how.integrator(drift, state.position, eta, state.drift)
-        noise = how.noise.draw(key_noise, state.position, eta)
-        jump = noise
-        if how.preconditioner is not None:
-            jump = noises.stretched(noise, how.preconditioner, how.alpha)
-        proposed = add(state.position, move.displacement, jump)
-        there = (proposed, self.logdensity_fn(proposed), self._drift_at(proposed))
-        back = how.integrator(drift, proposed, eta, there[2])
+        number, how = state.step + 1, self.how
+        proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)
+        eta, there = proposal.step_size, known_at(self, proposal.position)
+        back = how.integrator(in_own_time(self.drift, there[0], how), there[0], eta, there[2])
         returning = jax.tree.map(
-            lambda x, y, m: x - y - m, state.position, proposed, back.displacement
+            lambda x, y, m: x - y - m, state.position, there[0], back.displacement
         )
-        log_ratio = self._log_q(returning, eta) - how.noise.logdensity(noise, eta)
+        log_ratio = self._log_q(returning, eta) - how.noise.logdensity(proposal.noise, eta)
         chosen, outcome = accept(key_accept, state[:3], there, log_ratio)
-        largest = noises.largest_size(jump)
-        info = Info(eta, outcome.rate, outcome.is_divergent, largest, move.taming)
-        return MaflaState(*chosen, number), info
-
-    def _scaled(self, position: Any) -> drifts.Drift:
-        """The drift in each coordinate's own time."""
-        if self.how.preconditioner is None:
-            return self.drift
-        return drifts.Scaled(
-            self.drift, spread("preconditioner", self.how.preconditioner, position)
-        )
-
-    def _drift_at(self, position: Any) -> drifts.Evaluation:
-        return self._scaled(position).evaluate(position)
+        largest = proposal.largest_jump
+        info = Info(eta, outcome.rate, outcome.is_divergent, largest, proposal.taming)
+        return LangevinState(*chosen, number), info
 
     def _log_q(self, jump: Any, eta: Array) -> Array:
         """log q of a jump, up to a constant."""

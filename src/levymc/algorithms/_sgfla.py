@@ -1,17 +1,20 @@
 r"""Stochastic-gradient FLA, and stochastic-gradient Langevin dynamics as its α = 2."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
 from levymc._checks import check_alpha
 from levymc._trees import module
 
-from ._base import Info, SamplingAlgorithm, State, start_at
-from ._fla import Stepping, stepping, unadjusted_step
+from ._base import Info, SamplingAlgorithm, State, check_start_logdensity, choose, start_at
+from ._fla import Proposal, Stepping, propose, stepping, unadjusted_info
+from ._grad_estimator import MinibatchGradient
 
 GradEstimator = Callable[[Any, Any], Any]
 
@@ -49,7 +52,10 @@ def sgfla(
       out.
 
     Args:
-        grad_estimator: of (position, minibatch), such as `levymc.grad_estimator` returns.
+        grad_estimator: of (position, minibatch), such as `levymc.grad_estimator` returns.  Of that
+            one the log prior is looked at where a step leads, and the minibatch's likelihood where
+            the next begins: a step is not made, and counted as divergent, where they are not
+            finite.  A function that gives gradients alone cannot tell the support.
         step_size: η > 0, or a schedule of the step n = 1, 2, …
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
         integrator: `levymc.integrators.tamed()` if not given; `euler()` for the step as written.
@@ -91,24 +97,61 @@ class SgFla(SamplingAlgorithm[State]):
     """See `sgfla`."""
 
     takes_minibatch = True
+    is_exact = False
     grad_estimator: GradEstimator
     curvature: Any
     coefficients: Any  # c_α; None for the gradient itself
     how: Stepping
 
+    @property
+    def name(self) -> str:
+        return "sgld" if self.coefficients is None else "sgfla"
+
+    @property
+    def step_schedule(self) -> schedules.Schedule:
+        return self.how.schedule
+
     def init(self, position: Any, rng_key: Any = None) -> State:
-        return start_at(position)
+        begun = start_at(position)
+        logprior = self.start_logdensity(begun.position)
+        if logprior is not None:
+            check_start_logdensity("logprior_fn", logprior, begun.position)
+        return begun
+
+    def start_logdensity(self, position: Any) -> Array | None:
+        if not isinstance(self.grad_estimator, MinibatchGradient):
+            return None
+        return jnp.asarray(self.grad_estimator.logprior_fn(position))
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
-        def slope(x: Any) -> Any:
-            return self.grad_estimator(x, *minibatch)
+        number, curvature = state.step + 1, None
+        if self.curvature is not None:
+            curvature = functools.partial(self._curvature_at, minibatch)
+        drift = drifts.as_drift(functools.partial(self._drift_at, minibatch))
+        proposal = propose(key, state.position, number, drift, self.how, None, curvature)
+        is_outside = self._is_outside(state.position, proposal, minibatch)
+        is_made = proposal.is_valid if is_outside is None else proposal.is_valid & ~is_outside
+        position = choose(is_made, proposal.position, state.position)
+        return State(position, number), unadjusted_info(proposal, ~is_made, is_outside)
 
-        def curvature(x: Any) -> Any:
-            return self.curvature(x, *minibatch)
+    def _drift_at(self, minibatch: Any, position: Any) -> Any:
+        slopes = self.grad_estimator(position, *minibatch)
+        return drifts.scaled_gradient(self.coefficients, slopes, position)
 
-        drift = drifts.as_drift(lambda x: drifts.scaled_gradient(self.coefficients, slope, x))
-        bound = None if self.curvature is None else curvature
-        return unadjusted_step(key, state, drift, self.how, bound)
+    def _curvature_at(self, minibatch: Any, position: Any) -> Any:
+        return self.curvature(position, *minibatch)
+
+    def _is_outside(self, position: Any, proposal: Proposal, minibatch: Any) -> Array | None:
+        """Whether the prior is zero where the step leads, or the minibatch impossible before it.
+
+        Both as far as the estimator tells; the minibatch's likelihood is known from the gradient.
+        """
+        estimator = self.grad_estimator
+        if not isinstance(estimator, MinibatchGradient):
+            return None
+        here = estimator.logdensity(position, *minibatch)
+        there = jnp.asarray(estimator.logprior_fn(proposal.position))
+        return ~jnp.isfinite(here) | (proposal.is_valid & ~jnp.isfinite(there))
 
 
 def sgld(

@@ -80,6 +80,12 @@ class Drift:
     def evaluate(self, position: Position) -> Evaluation:
         raise NotImplementedError
 
+    def with_density(
+        self, logdensity_fn: LogDensity, position: Position
+    ) -> tuple[Array, Evaluation]:
+        """log φ and the drift, at the cost of the drift alone where both are one computation."""
+        return jnp.asarray(logdensity_fn(position)), self.evaluate(position)
+
     def __call__(self, position: P) -> P:
         return self.evaluate(position).value()
 
@@ -109,6 +115,12 @@ class Scaled(Drift):
     @property
     def evaluations(self) -> Evaluations:  # type: ignore[override]
         return self.drift.evaluations
+
+    def with_density(
+        self, logdensity_fn: LogDensity, position: Position
+    ) -> tuple[Array, Evaluation]:
+        logdensity, drift = self.drift.with_density(logdensity_fn, position)
+        return logdensity, drift.scaled(self.factors)
 
     def evaluate(self, position: Position) -> Evaluation:
         return self.drift.evaluate(position).scaled(self.factors)
@@ -187,15 +199,23 @@ class LeadingTerm(Drift):
     evaluations = Evaluations(density=0, gradient=1)
 
     def evaluate(self, position: Position) -> Values:
+        return self._both(position)[1]
+
+    def with_density(
+        self, logdensity_fn: LogDensity, position: Position
+    ) -> tuple[Array, Evaluation]:
+        if logdensity_fn is not self.logdensity_fn:
+            return super().with_density(logdensity_fn, position)
+        return self._both(position)
+
+    def _both(self, position: Position) -> tuple[Array, Values]:
         check_position(self.logdensity_fn, position)
-        return Values(scaled_gradient(self.coefficients, jax.grad(self.logdensity_fn), position))
+        value, slopes = jax.value_and_grad(self.logdensity_fn)(position)
+        return value, Values(scaled_gradient(self.coefficients, slopes, position))
 
 
-def scaled_gradient(
-    coefficients: Any, gradient_fn: Callable[[Position], Position], position: Position
-) -> Position:
-    """c_α times a gradient of log φ that is given, or estimated."""
-    slopes = gradient_fn(position)
+def scaled_gradient(coefficients: Any, slopes: Position, position: Position) -> Position:
+    """c_α times a gradient of log φ."""
     if coefficients is None:
         return slopes
     factors = spread("alpha", coefficients, position)

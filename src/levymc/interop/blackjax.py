@@ -18,6 +18,7 @@ from levymc.algorithms import (
     Info,
     SamplingAlgorithm,
     State,
+    as_algorithm,
     keep_finite,
     start_at,
 )
@@ -62,6 +63,14 @@ class StochasticGradient(SamplingAlgorithm[State]):
     takes_minibatch = True
     algorithm: Any
     schedule: Any
+
+    @property
+    def name(self) -> str:
+        return as_algorithm(self.algorithm).name
+
+    @property
+    def step_schedule(self) -> schedules.Schedule:
+        return self.schedule
 
     def init(self, position: Any, rng_key: Any = None) -> State:
         return start_at(self.algorithm.init(position))

@@ -9,6 +9,7 @@ that a store can keep it without knowing their structure.
 Steps are made in blocks, for each of which the random bits are drawn at once (see `_hoist`).
 """
 
+import functools
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -524,6 +525,9 @@ def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
         is_divergent=unless_fresh(jnp.logical_or, earlier.is_divergent, later.is_divergent),
         largest_jump=unless_fresh(jnp.maximum, earlier.largest_jump, later.largest_jump),
         taming=unless_fresh(jnp.maximum, earlier.taming, later.taming),
+        is_outside=jax.tree.map(
+            functools.partial(unless_fresh, jnp.logical_or), earlier.is_outside, later.is_outside
+        ),
     )
 
 

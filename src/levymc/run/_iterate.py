@@ -14,9 +14,9 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from levymc import noises
+from levymc import noises, schedules
 from levymc._checks import check_count, check_floating, check_key
-from levymc.algorithms import Algorithm, as_algorithm
+from levymc.algorithms import Algorithm, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
     MOST_MARKS,
@@ -34,6 +34,7 @@ from ._engine import (
     chain_keys,
     compile_init,
     compile_program,
+    rebuild,
 )
 from ._minibatches import source_of
 from .marks import At, Every, MarksLike, as_marks
@@ -102,6 +103,8 @@ class Run(NamedTuple):
 
     parameters: the algorithm's numbers.  carry: the chains at their starts.
     names: of the observers.
+    algorithm: its name.  is_exact: whether its target is φ at every step size; None: not known.
+    schedule: its step sizes as a function of n, if it has one.
     """
 
     plan: Plan
@@ -111,6 +114,9 @@ class Run(NamedTuple):
     feed: Feed
     carry: Leaves
     names: tuple[str, ...]
+    algorithm: str = ""
+    is_exact: bool | None = None
+    schedule: Callable[[Any], Any] | None = None
 
 
 class Part(NamedTuple):
@@ -187,6 +193,8 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     call = run.plan.call(done, min(most, run.feed.capacity), run.program.slots)
     wanted = int(call.count)
     data, fed = run.feed.take(done, wanted)
+    if run.schedule is not None:
+        schedules.check_steps(run.schedule, done, fed)
     call = call._replace(count=np.int32(fed))
     moved, draws = run.program.advance(run.parameters, carry, run.keys, data, call)
     num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
@@ -258,7 +266,9 @@ def _start(
     _check_batch(recipe, parameters, positions, source)
     init = compile_init(recipe)
     carry = jax.tree.map(_strong, init(parameters, jax.tree.map(jnp.asarray, positions), keys))
-    _check_finite(carry.state)
+    algorithm = rebuild(recipe, parameters)
+    _check_finite(carry.state, positions)
+    _check_support(algorithm, positions)
     leaves, structure = jax.tree.flatten(carry)
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
@@ -272,7 +282,18 @@ def _start(
     begun = program.begin(leaves)
     if mesh is not None:
         keys, begun = _over_devices(mesh, (keys, begun))
-    return Run(plan, program, parameters, keys, source.feed, begun, tuple(observers))
+    return Run(
+        plan,
+        program,
+        parameters,
+        keys,
+        source.feed,
+        begun,
+        tuple(observers),
+        algorithm.name,
+        algorithm.is_exact,
+        algorithm.step_schedule,
+    )
 
 
 def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
@@ -395,17 +416,31 @@ def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Sou
     )
 
 
-def _check_finite(states: Any) -> None:
+def _check_finite(states: Any, positions: Any) -> None:
     """Refuse starts at which something is not finite."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
-        values = np.asarray(leaf)
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and not np.all(np.isfinite(values)):
-            wrong = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
-            raise ValueError(
-                f"`initial_positions` must give finite states, got a state whose "
-                f"{jax.tree_util.keystr(path)} is not, in chains {np.flatnonzero(wrong).tolist()}. "
-                "Start inside the support of the target."
-            )
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            name = jax.tree_util.keystr(path).removeprefix(".")
+            _refuse_starts(name, np.asarray(leaf, np.float64), positions)
+
+
+def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
+    """Refuse starts where the density is known to be zero, though no state holds it."""
+    first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], positions)
+    if jax.eval_shape(algorithm.start_logdensity, first) is not None:
+        found = jax.vmap(algorithm.start_logdensity)(jax.tree.map(jnp.asarray, positions))
+        _refuse_starts("log prior", np.asarray(found, np.float64), positions)
+
+
+def _refuse_starts(name: str, values: np.ndarray, positions: Any) -> None:
+    wrong = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if len(wrong):
+        where = jax.tree.map(lambda leaf: np.asarray(leaf)[wrong[0]].tolist(), positions)
+        shown = f"{wrong[:5].tolist()} and {len(wrong) - 5} more" if len(wrong) > 5 else wrong
+        raise ValueError(
+            f"`initial_positions` must give finite states, got a start {where!s:.200} whose {name} "
+            f"is not finite, in chains {shown}. Start inside the support of the target."
+        )
 
 
 def _check_mesh(mesh: Any, num_chains: int, *, is_stored: bool) -> None:

@@ -18,7 +18,7 @@ from levymc.algorithms import Info
 
 from ._engine import Draws
 
-FORMAT = 2
+FORMAT = 3
 MOST_ROWS = 12
 LEVELS = (0.05, 0.5, 0.95)
 COLUMNS = ("", "5 %", "median", "95 %")
@@ -33,6 +33,7 @@ STATISTICS = {
     "num_trajectory_expansions": "tree_depth",
     "largest_jump": "largest_jump",
     "taming": "taming",
+    "is_outside": "outside",
 }
 
 
@@ -47,6 +48,8 @@ class Result:
     is_interrupted: the run was stopped before its end.
     observed: what the observers of the run say, by name; every array has the chains first.
     steps: the number of the step that each draw was kept at, counted after the burn-in.
+    algorithm: the name of what made it.  is_exact: whether its target is φ at every step size;
+        None: not known.
     """
 
     positions: Any
@@ -55,6 +58,8 @@ class Result:
     is_interrupted: bool = False
     observed: dict[str, Any] = field(default_factory=dict)
     steps: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    algorithm: str = ""
+    is_exact: bool | None = None
 
     @property
     def num_chains(self) -> int:
@@ -66,8 +71,14 @@ class Result:
 
     @property
     def num_divergent(self) -> int:
-        """Draws with a step that diverged: one of ours would have left the finite numbers."""
+        """Draws with a step that diverged: one of ours left the finite numbers or the support."""
         found = self.statistics.get("diverging")
+        return 0 if found is None else int(np.sum(found))
+
+    @property
+    def num_outside(self) -> int:
+        """Those of them that would have ended where log φ is not finite."""
+        found = self.statistics.get("outside")
         return 0 if found is None else int(np.sum(found))
 
     @property
@@ -180,13 +191,14 @@ class Result:
     def __repr__(self) -> str:
         named = named_leaves(self.positions)
         shapes = {name: leaf.shape[2:] for name, leaf in named.items()}
-        text = f"Result({self.num_chains} chains × {self.num_draws} draws of {shapes}"
+        by = f" by {self.algorithm}" if self.algorithm else ""
+        text = f"Result({self.num_chains} chains × {self.num_draws} draws of {shapes}{by}"
         if any(not isinstance(leaf, np.ndarray) for leaf in named.values()):
             text += ", on disk"
         if self.observed:
             text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
-            text += f", {self.num_divergent} divergent"
+            text += f", {self.num_divergent} {'refused' if self.is_exact else 'divergent'}"
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 
@@ -222,6 +234,8 @@ def from_leaves(
     is_interrupted: bool,
     observed: dict[str, Any],
     steps: np.ndarray,
+    algorithm: str = "",
+    is_exact: bool | None = None,
 ) -> Result:
     """The result of leaves with axes (chain, draw, …); `structure` holds their numbers.
 
@@ -235,7 +249,7 @@ def from_leaves(
 
     positions, info = jax.tree.map(filled, tuple(structure))
     weights = np.asarray(info.step_size) if isinstance(info, Info) else np.ones(counts)
-    return Result(positions, weights, info, is_interrupted, observed, steps)
+    return Result(positions, weights, info, is_interrupted, observed, steps, algorithm, is_exact)
 
 
 def to_json(tree: Any) -> Any:
@@ -280,6 +294,7 @@ def from_json(node: Any) -> Any:
 
 
 FIELDS = ("positions", "weights", "info", "observed", "steps")
+FACTS = ("is_interrupted", "algorithm", "is_exact")
 
 
 def save(result: Result, path: Path) -> None:
@@ -287,7 +302,7 @@ def save(result: Result, path: Path) -> None:
     tree = {name: getattr(result, name) for name in FIELDS}
     header = {
         "format": FORMAT,
-        "is_interrupted": result.is_interrupted,
+        **{name: getattr(result, name) for name in FACTS},
         "structure": to_json(placed(tree)),
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -311,4 +326,4 @@ def load_saved(path: Path) -> Result:
     if header["format"] != FORMAT:
         raise ValueError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
     tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], from_json(header["structure"]))
-    return Result(**tree, is_interrupted=header["is_interrupted"])
+    return Result(**tree, **{name: header[name] for name in FACTS})

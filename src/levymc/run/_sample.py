@@ -227,6 +227,8 @@ def _in_memory(run: Run, *, progress: bool) -> Result:
         is_interrupted=is_interrupted,
         observed=observed_by(run, carry),
         steps=steps,
+        algorithm=run.algorithm,
+        is_exact=run.is_exact,
     )
 
 
@@ -236,14 +238,29 @@ def structure_of(run: Run) -> Any:
     return placed(run.program.draws, run.program.varying, values)
 
 
+_SMALLER = (
+    "Take a smaller step size, or levymc.integrators.tamed() or split() in the place of euler()."
+)
+_CAUSES = {
+    "would have left the finite numbers": _SMALLER,
+    "would have ended where log φ is not finite, outside the support or so far out that it "
+    "overflows,": "On a bounded support take an exact sampler, such as levymc.mafla or "
+    "levymc.levy_walk, to which a refusal does no harm, or a transform to the whole line. Far out, t"
+    + _SMALLER[1:],
+}
+
+
 def warned(result: Result) -> Result:
-    """Tell of divergences, with advice."""
-    if result.num_divergent and isinstance(result.info, Info):
-        warnings.warn(
-            f"{result.num_divergent} of {result.num_draws * result.num_chains} draws had a step "
-            "that would have left the finite numbers and was not made: the chain stayed where it "
-            "was, so that the draws are biased. Take a smaller step size, or "
-            "levymc.integrators.tamed() or split() in the place of euler().",
-            stacklevel=3,
-        )
+    """Report steps that were not made, with advice; those of an exact sampler do no harm."""
+    if not isinstance(result.info, Info) or result.is_exact:
+        return result
+    counts = (result.num_divergent - result.num_outside, result.num_outside)
+    for count, (cause, remedy) in zip(counts, _CAUSES.items(), strict=True):
+        if count > 0:
+            warnings.warn(
+                f"{count} of {result.num_draws * result.num_chains} draws had a step that {cause} "
+                "and was not made: the chain stayed where it was, so that the draws are biased. "
+                + remedy,
+                stacklevel=3,
+            )
     return result
