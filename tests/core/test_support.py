@@ -1,4 +1,4 @@
-"""Chains and the support of their target: steps, starts, step sizes and densities that are wrong."""
+"""Chains and the support of their target: wrong steps, starts, step sizes and densities."""
 
 import warnings
 
@@ -31,7 +31,7 @@ UNADJUSTED = {
 @pytest.mark.parametrize("target", [gamma, half_normal])
 @pytest.mark.parametrize("name", UNADJUSTED)
 def test_unadjusted_steps_never_end_outside_the_support(name, target):
-    """Before, two thirds of ULA's chains and all of FLA's ended where log φ is NaN, without a word."""
+    """Before, two thirds of ULA's chains and all of FLA's ended where log φ is NaN, unflagged."""
     starts = jnp.full(64, 2.0)
     with pytest.warns(UserWarning, match="log φ is not finite.*exact sampler.*transform"):
         result = levymc.sample(
@@ -47,7 +47,7 @@ def test_unadjusted_steps_never_end_outside_the_support(name, target):
 
 @pytest.mark.parametrize("build", [levymc.mafla, levymc.levy_walk])
 def test_an_exact_sampler_may_refuse_without_a_warning(build):
-    """A proposal at which log φ is NaN cannot be judged; to refuse it leaves the target as it is."""
+    """A proposal at which log φ is NaN cannot be judged; to refuse it keeps the target."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = levymc.sample(
@@ -77,7 +77,7 @@ def test_stochastic_gradients_keep_to_the_support_of_the_prior():
 
 
 def test_a_minibatch_that_is_impossible_where_the_chain_is_is_counted():
-    """The prior is whole, the likelihood is not: the step that led there was made, and is counted."""
+    """The prior is whole, the likelihood is not: the step that led there was made, but counts."""
     gradient = levymc.grad_estimator(lambda x: -x * x / 2, lambda x, y: jnp.log(x) - x * y, 20)
     algorithm = levymc.sgld(gradient, 0.05)
     state, info = algorithm.step(jax.random.key(0), algorithm.init(-1.0), jnp.ones(5))

@@ -245,8 +245,8 @@ _CAUSES = {
     "would have left the finite numbers": _SMALLER,
     "would have ended where log φ is not finite, outside the support or so far out that it "
     "overflows,": "On a bounded support take an exact sampler, such as levymc.mafla or "
-    "levymc.levy_walk, to which a refusal does no harm, or a transform to the whole line. Far out, t"
-    + _SMALLER[1:],
+    "levymc.levy_walk, to which a refusal does no harm, or a transform to the whole line; "
+    "elsewhere t" + _SMALLER[1:],
 }
 
 
