@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 
 def is_traced(value: Any) -> bool:
@@ -51,6 +52,20 @@ def check_alpha(alpha: Any) -> None:
         "gradient of the log density."
     )
     check_interval("alpha", alpha, 1.0, 2.0, includes_low=False, remedy=remedy)
+
+
+def nan_outside(value: Array, low: float, high: float, *, includes_low: bool) -> Array:
+    """NaN in the place of a traced number outside its interval, which no check could refuse."""
+    is_above = value >= low if includes_low else value > low
+    return jnp.where(is_above & (value <= high), value, jnp.nan)
+
+
+def known_alpha(alpha: Any) -> Any:
+    """The α of a drift or a noise, NaN where it is traced and outside (1, 2]."""
+    return jax.tree.map(
+        lambda leaf: nan_outside(leaf, 1.0, 2.0, includes_low=False) if is_traced(leaf) else leaf,
+        alpha,
+    )
 
 
 def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False) -> None:

@@ -886,3 +886,12 @@ def test_quadrature_needs_no_gradient(radius, dtype):
     jax.eval_shape(evaluated, drift, jax.ShapeDtypeStruct((), dtype))
     value = over(drifts.quadrature(normal, 1.6, radius=radius), [0.7])
     np.testing.assert_allclose(value, normal_drift(0.7, 1.6), rtol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [2.5, 0.9])
+def test_a_traced_alpha_outside_its_range_gives_nan(alpha):
+    for build in (
+        lambda a: drifts.leading_term(normal, a),
+        lambda a: drifts.centered_difference(normal, a, spacing=0.1, num_terms=10),
+    ):
+        assert np.isnan(jax.jit(lambda a, build=build: build(a)(1.0))(alpha))

@@ -443,3 +443,15 @@ def test_motion_keeps_the_dtype_of_the_times(dtype):
     times = np.asarray([0.0, 0.5, 2.0], dtype)
     motion = jax.eval_shape(lambda key: stable.levy_motion(key, 1.5, times), key_of("dtype"))
     assert motion.dtype == dtype
+
+
+@pytest.mark.parametrize("alpha", [2.5, 0.0, -1.0])
+def test_a_traced_alpha_outside_its_range_gives_nan(alpha):
+    """No check can refuse it, and finite numbers of no law would be taken for draws."""
+    key = jax.random.key(0)
+    for draw_with in (
+        lambda a: stable.sample(key, a, (3,)),
+        lambda a: stable.sample_truncated(key, a, 3.0, (3,)),
+        lambda a: stable.sample_isotropic(key, a, (3,)),
+    ):
+        assert np.all(np.isnan(jax.jit(draw_with)(alpha)))

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from levymc._checks import as_parameter, check_alpha, check_count, check_positive
+from levymc._checks import as_parameter, check_alpha, check_count, check_positive, known_alpha
 from levymc._trees import module
 from levymc.riesz import unchecked_coefficients
 
@@ -62,7 +62,7 @@ def centered_difference(
     if is_gaussian(alpha):
         return gradient(logdensity_fn)
 
-    coefficients = jax.tree.map(lambda a: unchecked_coefficients(a - 2, count), alpha)
+    coefficients = jax.tree.map(lambda a: unchecked_coefficients(a - 2, count), known_alpha(alpha))
     return CenteredDifference(
         logdensity_fn, count, as_parameter(alpha), as_parameter(spacing), coefficients
     )

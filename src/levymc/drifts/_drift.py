@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from levymc._checks import check_alpha, check_floating, check_scalar_output, is_traced, spread
+from levymc._checks import (
+    check_alpha,
+    check_floating,
+    check_scalar_output,
+    is_traced,
+    known_alpha,
+    spread,
+)
 from levymc._trees import module
 from levymc.riesz import leading_coefficient
 
@@ -229,7 +236,7 @@ def is_gaussian(alpha: Any) -> bool:
 
 def gradient_coefficients(alpha: Any) -> Any:
     """c_α of b̂ = c_α ∇log φ, in NumPy unless α is traced."""
-    return jax.tree.map(gradient_coefficient, alpha)
+    return jax.tree.map(gradient_coefficient, known_alpha(alpha))
 
 
 def gradient_coefficient(alpha: Any) -> Any:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from levymc._checks import check_interval, check_positive, check_real
+from levymc._checks import check_interval, check_positive, check_real, nan_outside
 
 from . import _tabulated
 
@@ -88,11 +88,8 @@ def _evaluate(function: Any, x: Any, alpha: Any, scale: Any) -> Array:
     dtype = found if jnp.issubdtype(found, jnp.floating) else jnp.result_type(float)
     wide = jnp.promote_types(dtype, jnp.float32)
     points, alphas, scales = (jnp.asarray(value, wide) for value in (x, alpha, scale))
-    return function(points, _nan_outside(alphas), scales).astype(dtype)
-
-
-def _nan_outside(alpha: Array) -> Array:
-    return jnp.where((alpha >= 0.5) & (alpha <= 2), alpha, jnp.nan)
+    known = nan_outside(alphas, 0.5, 2.0, includes_low=True)
+    return function(points, known, scales).astype(dtype)
 
 
 def _with_derivatives(value: Any, slope: Any) -> Any:

@@ -17,6 +17,7 @@ from levymc._checks import (
     check_real,
     check_shape,
     is_traced,
+    nan_outside,
 )
 
 from . import _tabulated
@@ -55,6 +56,7 @@ def sample(
     Args:
         key: a JAX random key.
         alpha: characteristic exponent in (0, 2]; may be traced, or an array.
+            A traced one outside gives NaN.
         shape: of the result; `alpha` and `scale` broadcast against it.
         scale: positive.
         dtype: float32, float64 or a narrower float; JAX's default float if not given.
@@ -95,6 +97,7 @@ def sample_truncated(
     Args:
         key: a JAX random key.
         alpha: characteristic exponent in [0.5, 2]; may be traced, or an array.
+            A traced one outside gives NaN.
         bound: positive, a number; may be traced, with α.
         shape: of the result; `alpha` broadcasts against it.
         dtype: as for `sample`.
@@ -160,7 +163,8 @@ def sample_isotropic(
     wide = _wide(out_dtype)
     key_time, key_direction = jax.random.split(key)
     normals = jax.random.normal(key_direction, full_shape, wide)
-    log_time = _log_positive_stable(key_time, jnp.asarray(alpha, wide) / 2, full_shape[:-1])
+    known = nan_outside(jnp.asarray(alpha, wide), 0.0, 2.0, includes_low=False)
+    log_time = _log_positive_stable(key_time, known / 2, full_shape[:-1])
     radius = math.sqrt(2.0) * jnp.exp(log_time / 2) * jnp.asarray(scale, wide)
     return (radius[..., None] * normals).astype(out_dtype)
 
@@ -212,7 +216,8 @@ def _standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -
             return math.sqrt(2.0) * jax.random.normal(key, shape, wide)
         if fixed >= 0.5 and wide == np.float32:
             return _by_table(key, fixed, math.inf, shape)
-    return _by_transform(key, jnp.asarray(alpha, wide), shape)
+    known = nan_outside(jnp.asarray(alpha, wide), 0.0, 2.0, includes_low=False)
+    return _by_transform(key, known, shape)
 
 
 def _truncated(
@@ -221,7 +226,8 @@ def _truncated(
     wide = _wide(dtype)
     if wide == np.float32 and not isinstance(alpha, jax.Array) and np.ndim(alpha) == 0:
         return _by_table(key, float(alpha), float(bound), shape)
-    return _by_newton(key, jnp.asarray(alpha, wide), jnp.asarray(bound, wide), shape)
+    known = nan_outside(jnp.asarray(alpha, wide), 0.5, 2.0, includes_low=True)
+    return _by_newton(key, known, jnp.asarray(bound, wide), shape)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
