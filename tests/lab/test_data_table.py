@@ -81,7 +81,7 @@ def test_more_than_256_levels_need_wider_codes(table):
         ("u,i,r\n1,2,1\n3,2,1\n\n1,2,5\n", ":5: user 1 rates item 2 again, after line 2"),
         ('u,i,r\n"1"x,2,1\n', ":2: "),
         ("u,i,r\n" + "x" * 300 + ",2,1\n", ":2: the user has more than 200 characters"),
-        (b"u,i,r\n\xff,2,1\n", ": this is no text in UTF-8"),
+        (b"u,i,r\n\xff,2,1\n", ":2: this is no text in UTF-8"),
     ],
 )
 def test_faults_are_told_with_file_and_line(table, tmp_path, text, message):
