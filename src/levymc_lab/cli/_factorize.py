@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ._shared import Force, Seed, bar, command_line, grid, guarded, times
+from ._shared import Force, Seed, bar, command_line, existing, grid, guarded, times
 
 if TYPE_CHECKING:
     from levymc_lab.factorize import Progress as Step
@@ -35,8 +35,7 @@ def factorize(
         Path,
         Argument(
             metavar="RATINGS",
-            exists=True,
-            allow_dash=True,
+            callback=existing,
             help="Read this table of users, items and ratings; - is the standard input.",
         ),
     ],
@@ -138,7 +137,8 @@ def _show_bad(bad: Sequence[str]) -> None:
     """The rows that were left out, on stderr."""
     if not bad:
         return
-    lines = [f"levymc: {len(bad)} bad rows were left out:", *(f"  {one}" for one in bad[:MOST_BAD])]
+    rows = "row was" if len(bad) == 1 else "rows were"
+    lines = [f"levymc: {len(bad)} bad {rows} left out:", *(f"  {one}" for one in bad[:MOST_BAD])]
     if len(bad) > MOST_BAD:
         lines.append(f"  and {len(bad) - MOST_BAD} more; all of them are in manifest.json.")
     print("\n".join(lines), file=sys.stderr)

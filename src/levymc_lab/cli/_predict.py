@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ._shared import command_line, guarded
+from ._shared import command_line, existing, guarded
 
 if TYPE_CHECKING:
     from levymc_lab.factorize import Predictions
@@ -49,9 +49,7 @@ def predict(
         Path,
         Argument(
             metavar="PAIRS",
-            exists=True,
-            dir_okay=False,
-            allow_dash=True,
+            callback=existing,
             help="Predict for the users and items of this table; - is the standard input.",
         ),
     ],
@@ -62,9 +60,9 @@ def predict(
     Nothing is fitted again: the numbers are those that factorize would have given with --predict.
     The columns are those of predictions.csv.
     """
-    with guarded(command_line(*sys.argv[1:])):
-        from levymc_lab import factorize
+    from levymc_lab import factorize
 
+    with guarded(command_line(*sys.argv[1:])):
         _give(factorize.predict(fit, pairs), out)
 
 
@@ -82,9 +80,9 @@ def recommend(
     Items that the user has rated are left out, and those that no rating was fitted to. The columns
     are those of predictions.csv.
     """
-    with guarded(command_line(*sys.argv[1:])):
-        from levymc_lab import factorize
+    from levymc_lab import factorize
 
+    with guarded(command_line(*sys.argv[1:])):
         _give(factorize.recommend(fit, user, top, rated=rated), out)
 
 
