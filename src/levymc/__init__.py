@@ -4,13 +4,14 @@ import os as _os
 import signal as _signal
 import sys as _sys
 
-if _sys.argv[:1] == ["-m"] and ["-m", "levymc"] in [
-    _sys.orig_argv[place : place + 2] for place in range(len(_sys.orig_argv))
-]:
+if (
+    _sys.argv[:1] == ["-m"]
+    and ("-m", "levymc") in zip(_sys.orig_argv, _sys.orig_argv[1:], strict=False)
+    and _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN
+):
     # This is the command, `python -m levymc`, and nobody's library: while all of the below is
     # imported, Ctrl-C ends the process quietly, as `levymc_lab._interrupt` explains.
-    if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, lambda *_: _os._exit(130))
+    _signal.signal(_signal.SIGINT, lambda *_: _os._exit(130))
 
 from levymc import algorithms as algorithms
 from levymc import diagnostics as diagnostics

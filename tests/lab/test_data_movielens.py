@@ -241,7 +241,7 @@ def test_a_pair_that_comes_again_is_told_with_both_lines(tmp_path):
         (b"", ": the file is empty"),
         (b"movieId,title\n1,Toys\n", ":1: this is no MovieLens file"),
         (b"\x89PNG\r\n\x1a\n", ":1: this is no MovieLens file"),
-        (b"\x00" * 100_000, ": no line break in 65536 bytes"),
+        (b"\x00" * 100_000, ":1: no line break in 65536 bytes"),
         (CSV_TEXT.encode("utf-16"), ":1: this is no MovieLens file"),
     ],
 )

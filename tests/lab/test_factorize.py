@@ -4,6 +4,8 @@ import csv
 import json
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -334,6 +336,83 @@ def test_a_malformed_table_ends_with_2_and_its_line(tmp_path, line, message):
     assert result.exit_code == 2
     assert result.stderr == f"levymc: {path}{message}" + result.stderr.partition(message)[2]
     assert not (tmp_path / "fit").exists()
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """Runs the command up to the fit; gives its result and the job."""
+    jobs = []
+
+    def stop(job, _):
+        jobs.append(job)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(factorize, "run", stop)
+
+    def prepare(*arguments, **options):
+        words = [str(argument) for argument in arguments]
+        result = CliRunner().invoke(app, ["factorize", *words], **options)
+        return result, jobs[-1] if jobs else None
+
+    return prepare
+
+
+def test_columns_scale_and_bad_rows_are_options(prepared, tmp_path):
+    path, out = tmp_path / "books.csv", tmp_path / "fit"
+    rows = [f"{k % 5 + 1},x,{k % 7},b{k}" for k in range(40)]
+    path.write_text("\n".join(["mark,note,by,about", *rows, "6,x,1,b1", "3,x,1", ""]))
+    options = ("--out", out, "--columns", "by,about,mark", "--scale", "1,5")
+    result, job = prepared(path, *options)
+    assert result.exit_code == 2
+    assert f"{path}:42: rating 6 lies outside the scale from 1 to 5" in result.stderr
+    result, job = prepared(path, *options, "--skip-bad", 2)
+    assert result.exit_code == 130
+    assert f"2 bad rows were left out:\n  {path}:42: rating 6" in result.stderr
+    assert f"  {path}:43: 3 fields" in result.stderr
+    assert "--columns by,about,mark --scale 1,5 --skip-bad 2" in result.stderr
+    assert len(job.bad) == 2
+    assert job.table.whole.num_ratings == 40
+    assert job.scale.ends == (1, 5)
+    assert prepared(path, *options[:2], "--scale", "one")[0].exit_code == 2
+
+
+def test_the_scale_of_few_different_ratings_is_theirs(prepared, table, tmp_path):
+    assert prepared(table, "--out", tmp_path / "a")[1].scale.ends == (0.5, 5)
+    unbounded = prepared(table, "--out", tmp_path / "a", "--scale", "none")[1]
+    assert unbounded.scale.ends == (-np.inf, np.inf)
+    many = tmp_path / "many.csv"
+    many.write_text("".join(f"u{k},i{k % 9},{k % 30}\n" for k in range(90)))
+    assert prepared(many, "--out", tmp_path / "a")[1].scale.ends == (-np.inf, np.inf)
+
+
+def test_a_file_of_movielens_has_its_scale(prepared, tmp_path):
+    """It is read as such or refused, not by columns as a table of one's own."""
+    path = tmp_path / "ratings.csv"
+    lines = [f"{k},{k % 3},{k % 5 + 1},7" for k in range(40)]
+    path.write_text("\n".join(["userId,movieId,rating,timestamp", *lines, "9,9,50,7"]) + "\n")
+    result, _ = prepared(path, "--out", tmp_path / "fit")
+    assert result.exit_code == 2
+    assert f"{path}:42: rating 50 lies outside the scale from 0.5 to 5" in result.stderr
+    assert "--scale" in result.stderr
+    assert prepared(path, "--out", tmp_path / "fit", "--scale", "1,100")[0].exit_code == 130
+
+
+def test_the_standard_input_is_read(tmp_path):
+    """In a process of its own, as the reader takes the file descriptor."""
+    source = (
+        "import sys; from levymc_lab.data import read_table; print(read_table(sys.argv[1]).users)"
+    )
+    for name in ("-", "/dev/stdin"):
+        done = subprocess.run(
+            [sys.executable, "-c", source, name], input="a,b,1\nc,d,2\n", capture_output=True,
+            text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == "[0 1]\n"
+
+
+def test_the_default_is_what_our_results_recommend():
+    """Lévy noise does not pay on ratings: README, and the experiments on MovieLens."""
+    assert factorize.Settings().alpha == 2
 
 
 @pytest.mark.parametrize(

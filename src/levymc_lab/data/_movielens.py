@@ -158,7 +158,7 @@ def read_source(source: Source, scale: tuple[int, ...], expected: Format | None 
     """Read ratings of a known scale (in half stars) and, where given, a known format."""
     kind, parts = _parts(source, scale, expected)
     if not parts:
-        raise DataError(f"{source.label}: there is no rating in it.")
+        raise DataError(f"{source.label}: there is no rating in it. Is it whole?")
     columns = _joined(parts)
     occurring = [half for half in HALF_STARS if np.any(columns.halves == half)]
     code_of = np.zeros(256, np.uint8)
@@ -187,7 +187,7 @@ def _parts(
                 parts.append(parse(block, kind, scale, source.label, line))
                 line += len(parts[-1].users)
     if kind is None:
-        raise DataError(f"{source.label}: the file is empty.")
+        raise DataError(f"{source.label}: the file is empty. Download it again.")
     return kind, parts
 
 

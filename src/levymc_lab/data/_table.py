@@ -74,7 +74,7 @@ def read_table(
     columns: Sequence[str | int] | None = None,
     delimiter: str | None = None,
     *,
-    scale: Sequence[float] | None = None,
+    scale: Sequence[float | int] | None = None,
     skip_bad: int = 0,
     on_bad: Callable[[str], None] | None = None,
 ) -> Ratings:
@@ -133,7 +133,7 @@ def _without_repeats(
     return rows_of(ratings, rows), lambda row: line_of(int(rows[row]))
 
 
-def check_scale(scale: Sequence[float] | None) -> tuple[float, float]:
+def check_scale(scale: Sequence[float | int] | None) -> tuple[float, float]:
     """The ends of a scale; infinite if none is given.
 
     Raises:
