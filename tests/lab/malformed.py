@@ -174,9 +174,7 @@ def known_faults(random: random.Random) -> Case:
     bad: set[int] = set()
     for number in random.sample(range(2, len(lines)), random.randint(0, 4)):
         if random.random() < 0.3:
-            lines[number][given.places[2]] = random.choice(
-                [" 4", "4.0", "+3", "1e0", "00002", ".5"]
-            )
+            lines[number][given.places[2]] = random.choice(ODD_RATINGS[:6])
             continue
         fault = random.choice(FAULTS)
         row = fault(random, given, number)
@@ -217,7 +215,7 @@ def odd_but_right(random: random.Random) -> Case:
 
 
 def bad_first_row(random: random.Random) -> Case:
-    """Without a header, with a rating that is none in the first row: it must not be taken for one."""
+    """Without a header, with a first row that must not be taken for one."""
     given = table(random)
     while given.header:
         given = table(random)
@@ -374,10 +372,9 @@ def _wrong_error(found: object, path: Path) -> str | None:
     message = str(found)
     if not re.match(rf"{re.escape(str(path))}[:/]", message):
         return f"no file: {message}"
-    if not re.match(rf"{re.escape(str(path))}(/[^:]*)?:\d+: ", message):
-        if not WHOLE_FILE.search(message.removeprefix(str(path))):
-            return f"no line: {message}"
     reason = message.removeprefix(str(path))
+    if not re.match(r"(/[^:]*)?:\d+: ", reason) and not WHOLE_FILE.search(reason):
+        return f"no line: {message}"
     return None if len(re.findall(r"[.?](?= |$)", reason)) > 1 else f"no remedy: {message}"
 
 
@@ -429,7 +426,7 @@ def _number(text: str) -> float | None:
 
 
 def is_right_for(case: Case, is_scaled: bool) -> bool:
-    """Whether a table that is right is so on the scale, too; MovieLens's reader takes few tables."""
+    """Whether it is right on the scale, too; MovieLens's reader takes few tables."""
     return is_scaled and all(SCALE[0] <= value <= SCALE[1] for *_, value in case.rows or [])
 
 
