@@ -43,7 +43,8 @@ def fetch(
 ) -> Any:
     """Download a data set, verify its checksum, and keep it in the cache.
 
-    The licence is shown first: to use the data is to accept it.
+    The licence is shown first: to use the data is to accept it.  A file that takes longer than two
+    hours is given up.
 
     Args:
         name: of the data set; `levymc_lab.data.names()` has them.
