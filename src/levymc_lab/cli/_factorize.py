@@ -30,58 +30,71 @@ MOST_BAD = 20  # rows that are shown
 PHASES = {"noise": "estimating the noise", "burn-in": "burn-in", "sampling": "sampling"}
 
 
+Ratings = Annotated[
+    Path,
+    Argument(
+        metavar="RATINGS",
+        callback=existing,
+        help="Read this table of users, items and ratings; - is the standard input.",
+    ),
+]
+Out = Annotated[Path, Option(file_okay=False, help="Results go into this folder.")]
+Rank = Annotated[int, Option(min=1, max=61, help="The factors have this many columns.")]
+Alpha = Annotated[
+    float,
+    Option(help="The noise has this tail index, in (1, 2]; 2 is SGLD, and none does better."),
+]
+Steps = Annotated[int, Option(min=50, help="The chain makes this many steps.")]
+Noise = Annotated[
+    float | None,
+    Option(help="This is the standard deviation of a rating; by default it is estimated."),
+]
+Columns = Annotated[
+    str | None,
+    Option(
+        metavar="USER,ITEM,RATING[,TIME]",
+        help="These columns of the header are meant, or these numbers from 0; by default, those "
+        "with known headings, or else the first three. A time is checked and left out.",
+    ),
+]
+Ends = Annotated[
+    str | None,
+    Option(
+        metavar="LOW,HIGH",
+        help="Refuse ratings outside of this scale, and keep predictions in it; none is no scale. "
+        "By default it is that of the ratings, if at most 21 different ones occur.",
+    ),
+]
+SkipBad = Annotated[
+    int, Option(min=0, help="Leave out up to this many bad rows, and report their lines.")
+]
+Pairs = Annotated[
+    Path | None,
+    Option(
+        metavar="PAIRS",
+        exists=True,
+        dir_okay=False,
+        help="Predict for these users and items; by default, for the held-out ratings.",
+    ),
+]
+Threads = Annotated[
+    int | None, Option(min=1, help="Use this many threads; by default, at most four.")
+]
+
+
 def factorize(
-    ratings: Annotated[
-        Path,
-        Argument(
-            metavar="RATINGS",
-            callback=existing,
-            help="Read this table of users, items and ratings; - is the standard input.",
-        ),
-    ],
-    out: Annotated[Path, Option(file_okay=False, help="Results go into this folder.")],
-    rank: Annotated[int, Option(min=1, max=61, help="The factors have this many columns.")] = 10,
-    alpha: Annotated[
-        float,
-        Option(help="The noise has this tail index, in (1, 2]; 2 is SGLD, and none does better."),
-    ] = 2.0,
-    steps: Annotated[int, Option(min=50, help="The chain makes this many steps.")] = 4000,
+    ratings: Ratings,
+    out: Out,
+    rank: Rank = 10,
+    alpha: Alpha = 2.0,
+    steps: Steps = 4000,
     seed: Seed = 0,
-    noise: Annotated[
-        float | None,
-        Option(help="This is the standard deviation of a rating; by default it is estimated."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        Option(
-            metavar="USER,ITEM,RATING[,TIME]",
-            help="These columns of the header are meant, or these numbers from 0; by default, "
-            "those with known headings, or else the first three. A time is checked and left out.",
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        Option(
-            metavar="LOW,HIGH",
-            help="Refuse ratings outside of this scale, and keep predictions in it; none is no "
-            "scale. By default it is that of the ratings, if at most 21 different ones occur.",
-        ),
-    ] = None,
-    skip_bad: Annotated[
-        int, Option(min=0, help="Leave out up to this many bad rows, and report their lines.")
-    ] = 0,
-    predict: Annotated[
-        Path | None,
-        Option(
-            metavar="PAIRS",
-            exists=True,
-            dir_okay=False,
-            help="Predict for these users and items; by default, for the held-out ratings.",
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None, Option(min=1, help="Use this many threads; by default, at most four.")
-    ] = None,
+    noise: Noise = None,
+    columns: Columns = None,
+    scale: Ends = None,
+    skip_bad: SkipBad = 0,
+    predict: Pairs = None,
+    threads: Threads = None,
     force: Force = False,
 ) -> None:
     """Predict ratings of items by users, with intervals.

@@ -169,26 +169,34 @@ def batch_size_of(training: data.Ratings) -> int:
 def _read(path: Path, reading: Reading, on_bad: Callable[[str], None]) -> data.Ratings:
     """By the readers for MovieLens, some ten times as fast, or else as a table of one's own."""
     columns, scale, skip_bad = reading
-    ends = data.check_scale(scale)
+    low, high = data.check_scale(scale)
     if path.is_dir() or path.suffix == ".zip":
-        found = data.read(path)
-        if columns is not None:
-            raise data.DataError(f"{path}: columns are named of a table. Name the file in it.")
-        if not ends[0] <= found.levels[0] <= found.levels[-1] <= ends[1]:
-            raise data.DataError(
-                f"{path}: ratings from {found.levels[0]:g} to {found.levels[-1]:g} lie outside the "
-                f"scale from {ends[0]:g} to {ends[1]:g}. Declare another (--scale)."
-            )
-        return found
+        return _read_archive(path, reading)
     if columns is None and path.is_file():  # a pipe can be read once only
         try:
             found = data.read(path)
         except data.DataError:
             scale = scale or data.published_scale(path)
         else:
-            if ends[0] <= found.levels[0] <= found.levels[-1] <= ends[1]:
+            if low <= found.levels[0] <= found.levels[-1] <= high:
                 return found
     return data.read_table(path, columns, scale=scale, skip_bad=skip_bad, on_bad=on_bad)
+
+
+def _read_archive(path: Path, reading: Reading) -> data.Ratings:
+    """An archive, or a folder, of MovieLens."""
+    if reading.columns is not None or reading.skip_bad:
+        raise data.DataError(
+            f"{path}: columns and bad rows (--columns, --skip-bad) are those of a table. Name the "
+            "file of ratings itself, and unpack it if it lies in an archive."
+        )
+    found, (low, high) = data.read(path), data.check_scale(reading.scale)
+    if not low <= found.levels[0] <= found.levels[-1] <= high:
+        raise data.DataError(
+            f"{path}: ratings from {found.levels[0]:g} to {found.levels[-1]:g} lie outside the "
+            f"scale from {low:g} to {high:g}. Declare another (--scale)."
+        )
+    return found
 
 
 def _check(ratings: data.Ratings, path: Path) -> None:
