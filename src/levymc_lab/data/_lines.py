@@ -135,7 +135,7 @@ def _add(row: Row, width: int, places: tuple[int, ...], add: Callable[..., None]
             f"{len(row.fields)} fields, where the first line has {width}. Are fields missing, or "
             "not quoted?"
         )
-    add(row.first, *(row.fields[place] for place in places))
+    add(row.first, *[row.fields[place] for place in places])
 
 
 def _open(path: str | os.PathLike[str]) -> AbstractContextManager[IO[str]]:
@@ -154,19 +154,15 @@ def _rows(lines: _Lines, delimiter: str | None) -> Iterator[Row]:
         begin = _until_filled(lines)
         delimiter = next((mark for mark in DELIMITERS if begin and mark in begin[-1]), ",")
     again = chain(begin, lines)
-    found = _split(again, delimiter) if len(delimiter) > 1 else _parsed(again, delimiter, lines)
-    for row in found:
-        if row.fields or row.fault:
-            yield row if row.fault or _is_text(row.fields) else row._replace(fault=_NO_TEXT)
+    return _split(again, delimiter) if len(delimiter) > 1 else _parsed(again, delimiter, lines)
 
 
-_NO_TEXT = "this is no text in UTF-8. Convert it."
-
-
-def _is_text(fields: list[str]) -> bool:
-    return all(
-        one.isascii() or not any("\ud800" <= mark <= "\udfff" for mark in one) for one in fields
-    )
+def _fault_of(fields: list[str]) -> str | None:
+    """Whether bytes were no text."""
+    for one in fields:
+        if not one.isascii() and any("\ud800" <= mark <= "\udfff" for mark in one):
+            return "this is no text in UTF-8. Convert it."
+    return None
 
 
 def _until_filled(lines: _Lines) -> list[str]:
@@ -182,8 +178,9 @@ def _until_filled(lines: _Lines) -> list[str]:
 
 def _split(lines: Iterator[str], delimiter: str) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
-        is_filled = bool(line.strip())
-        yield Row(number, number, line.rstrip("\r\n").split(delimiter) if is_filled else [])
+        if line.strip():
+            fields = line.rstrip("\r\n").split(delimiter)
+            yield Row(number, number, fields, _fault_of(fields))
 
 
 def _parsed(again: Iterator[str], delimiter: str, lines: _Lines) -> Iterator[Row]:
@@ -199,4 +196,5 @@ def _parsed(again: Iterator[str], delimiter: str, lines: _Lines) -> Iterator[Row
             fault = f"{error}. Is a quotation mark missing, or one too many?"
             yield Row(first, reader.line_num, [], fault)
         else:
-            yield Row(first, reader.line_num, fields)
+            if fields:
+                yield Row(first, reader.line_num, fields, _fault_of(fields))
