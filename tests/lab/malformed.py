@@ -395,7 +395,10 @@ def _wrong_parse(found: object, case: Case, is_scaled: bool) -> str | None:
 
 def _unlike_its_text(found: data.Ratings, content: bytes) -> str | None:
     """By Python's own reader: as many rows, but for a header, each with what was read of it."""
-    text = content.decode("utf-8-sig")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "no text passed for right"
     first = next(line for line in text.splitlines() if line.strip())
     mark = next((one for one in ("::", "\t", ";", ",") if one in first), ",")
     stream = io.StringIO(text, newline="")
