@@ -395,3 +395,13 @@ def test_what_the_formats_cannot_hold_is_refused(tmp_path, synthetic, change, me
     with pytest.raises(ValueError, match="`format` must be one of tab, dat, csv"):
         data.write(synthetic, tmp_path / "ratings", "xml")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_of_an_unknown_version_is_refused(tmp_path):
+    """Python's own reader gives up with NotImplementedError."""
+    path = zipped(tmp_path / "ml.zip", {"ml/ratings.dat": DAT_TEXT})
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 200  # what is needed to extract
+    path.write_bytes(content)
+    with pytest.raises(data.DataError, match="cut short or damaged"):
+        data.read(path)
