@@ -33,7 +33,7 @@ class BuildWithKernels(build_py):
         super().run()
         root = SOURCES if self.editable_mode else Path(self.build_lib)
         folder = root / "levymc" / "models"
-        for old in folder.glob("kernels-*.so") if not self.editable_mode else ():
+        for old in folder.glob("kernels-*.so*") if not self.editable_mode else ():
             old.unlink()  # of an earlier build into the same folder
         try:
             build_kernels(folder)

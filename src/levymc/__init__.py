@@ -1,5 +1,18 @@
 """Lévy-driven Markov chain Monte Carlo for JAX."""
 
+import os as _os
+import signal as _signal
+import sys as _sys
+
+if (
+    _sys.argv[:1] == ["-m"]
+    and ("-m", "levymc") in zip(_sys.orig_argv, _sys.orig_argv[1:], strict=False)
+    and _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN
+):
+    # This is the command, `python -m levymc`, and nobody's library: while all of the below is
+    # imported, Ctrl-C ends the process quietly, as `levymc_lab._interrupt` explains.
+    _signal.signal(_signal.SIGINT, lambda *_: _os._exit(130))
+
 from levymc import algorithms as algorithms
 from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts

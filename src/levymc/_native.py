@@ -6,7 +6,8 @@ user's cache.  Where there is none, models run by JAX alone.
 
 The library is portable: it holds a version for each instruction set and chooses at run time.  Its
 name has a digest of all that it is compiled from, so that one which is out of date is never loaded,
-and the version of XLA's foreign functions, of which XLA takes those up to its own.
+and the version of XLA's foreign functions, of which XLA takes those up to its own.  Its checksum is
+in a file beside it: the system ends a process that loads half a library, without a word.
 """
 
 import ctypes
@@ -28,7 +29,7 @@ import jax.ffi
 import numpy as np
 from jax import Array
 
-from levymc._workdir import flush
+from levymc._workdir import atomic_bytes, digest, flush
 
 BACKENDS = ("native", "jax")
 VARIABLE = "LEVYMC_NATIVE"
@@ -107,6 +108,11 @@ def load() -> None:
         BuildError: there is no library that can be loaded, nor can one be compiled.
     """
     path = find_library() or _build_at_first_use()
+    if not _is_whole(path):
+        raise BuildError(
+            f"{path} is damaged: its checksum is not that of the library that was compiled. Remove "
+            f"it, and {'it is compiled again' if IS_CHECKOUT else 'install levymc again'}."
+        )
     try:
         library = ctypes.cdll.LoadLibrary(str(path))
     except OSError as error:
@@ -146,7 +152,8 @@ def find_library() -> Path | None:
     """
     for folder in (FOLDER, cache_folder())[: 2 if IS_CHECKOUT else 1]:
         libraries = folder.glob(f"kernels-{_digest()}-*.*.so")
-        fitting = [path for path in libraries if _numbers(path.stem) <= _ffi_version()]
+        known = [path for path in libraries if _checksum_file(path).exists()]
+        fitting = [path for path in known if _numbers(path.stem) <= _ffi_version()]
         if fitting:
             newest = max(fitting, key=lambda path: _numbers(path.stem))
             if folder != FOLDER:  # which holds the Python code, and is trusted as that is
@@ -164,7 +171,7 @@ def build_library(folder: Path) -> Path:
     compiler = _find_compiler()
     major, minor = _ffi_version()
     library = folder / f"kernels-{_digest()}-{major}.{minor}.so"
-    if library.exists():
+    if library.exists() and _is_whole(library):
         return library
     partial = library.with_name(f"{library.name}.{os.getpid()}.compiling")
     try:
@@ -173,6 +180,8 @@ def build_library(folder: Path) -> Path:
             _compile(compiler, partial)
             partial.chmod(0o755)  # whatever the user's mask is: others must not write to it
             flush([partial])
+            # First, so that there is never a library without it.
+            atomic_bytes(_checksum_file(library), digest([partial]).encode())
             partial.replace(library)
         finally:
             partial.unlink(missing_ok=True)
@@ -198,6 +207,18 @@ def _build_at_first_use() -> Path:
         "levymc compiles its kernels in C++ into %s, once; this takes about half a minute.", folder
     )
     return build_library(folder)
+
+
+def _checksum_file(library: Path) -> Path:
+    return library.with_name(f"{library.name}.sha256")
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a library is the one that was compiled, to the last byte."""
+    try:
+        return _checksum_file(library).read_bytes() == digest([library]).encode()
+    except OSError:
+        return False
 
 
 def _remedy() -> str:

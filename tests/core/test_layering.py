@@ -30,6 +30,7 @@ LAYERS = (
     "interop",
     "__main__",
     # levymc_lab
+    "_interrupt",
     "data",
     "framework",
     "paper",
@@ -41,7 +42,8 @@ LIBRARY = LAYERS[: LAYERS.index("__main__")]
 PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
-SHARED = {"_checks", "_native", "_trees", "_workdir"}  # private to the project, not to a package
+# Private to the project, not to a package.
+SHARED = {"_checks", "_interrupt", "_native", "_trees", "_workdir"}
 
 
 def module_name(path: Path) -> str:

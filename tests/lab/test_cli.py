@@ -191,6 +191,31 @@ def test_an_interrupt_during_imports_is_quiet(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+STUMBLING = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    raise ImportError("Encountered an error while initializing the extension.")
+"""
+
+
+@pytest.mark.parametrize("command", [["-m", "levymc"], ["-m", "levymc_lab"]])
+def test_ctrl_c_while_jax_is_imported_is_quiet(tmp_path, command):
+    """JAX's own modules make another error of it."""
+    (tmp_path / "jax.py").write_text(STUMBLING)
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    done = subprocess.run(
+        [sys.executable, *command, "list"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def start(out: Path, asleep: Path) -> subprocess.Popen:
     """The command in a process of its own, which sleeps in cell-2."""
     return subprocess.Popen(

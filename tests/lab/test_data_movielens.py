@@ -241,7 +241,7 @@ def test_a_pair_that_comes_again_is_told_with_both_lines(tmp_path):
         (b"", ": the file is empty"),
         (b"movieId,title\n1,Toys\n", ":1: this is no MovieLens file"),
         (b"\x89PNG\r\n\x1a\n", ":1: this is no MovieLens file"),
-        (b"\x00" * 100_000, ": no line break in 65536 bytes"),
+        (b"\x00" * 100_000, ":1: no line break in 65536 bytes"),
         (CSV_TEXT.encode("utf-16"), ":1: this is no MovieLens file"),
     ],
 )
@@ -395,3 +395,13 @@ def test_what_the_formats_cannot_hold_is_refused(tmp_path, synthetic, change, me
     with pytest.raises(ValueError, match="`format` must be one of tab, dat, csv"):
         data.write(synthetic, tmp_path / "ratings", "xml")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_of_an_unknown_version_is_refused(tmp_path):
+    """Python's own reader gives up with NotImplementedError."""
+    path = zipped(tmp_path / "ml.zip", {"ml/ratings.dat": DAT_TEXT})
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 200  # what is needed to extract
+    path.write_bytes(content)
+    with pytest.raises(data.DataError, match="cut short or damaged"):
+        data.read(path)

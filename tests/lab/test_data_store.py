@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 import urllib.request
 
 import numpy as np
@@ -283,6 +284,17 @@ def test_a_download_that_does_not_end(address, monkeypatch, cache):
     monkeypatch.setattr(_fetch, "MOST_BYTES", 100)
     with pytest.raises(data.DownloadError, match="sends more than"):
         fetch(f"{address}/endless.zip", trust_first_download=True)
+    assert not (cache / "toy").exists()
+
+
+@pytest.mark.parametrize("name", ["slow.zip", "slow-headers"])
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(address, cache, monkeypatch, name):
+    """No pause is long: what is too long is the whole."""
+    monkeypatch.setattr(_fetch, "TOTAL_SECONDS", 0.3)
+    begun = time.monotonic()
+    with pytest.raises(data.DownloadError, match=r"took longer than .* minutes.*data import"):
+        fetch(f"{address}/{name}", trust_first_download=True)
+    assert time.monotonic() - begun < 5
     assert not (cache / "toy").exists()
 
 

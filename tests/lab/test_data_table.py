@@ -1,5 +1,9 @@
 """Tables of one's own: any ids, any header, errors with the line; with ratings and without."""
 
+import os
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,6 +47,94 @@ def test_columns_by_name_and_by_number(table):
     assert triples(table(text, columns=(1, 3, 2))) == EXPECTED
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rating,timestamp,movieId,movieTitle,userId\n4,1,tea,Tea,ann\n-2.5,2,tea,Tea,bob\n",
+        '"User-ID";"ISBN";"Book-Rating"\nann;tea;4\nbob;tea;-2.5\n',
+        "time,Stars,Reader,Product Name\n1,4,ann,tea\n2,-2.5,bob,tea\n",
+        "item_id,rating,rating_date,user\ntea,4,2020-01-01,ann\ntea,-2.5,2020-01-02,bob\n",
+    ],
+)
+def test_headings_decide_on_the_columns(table, text):
+    assert triples(table(text)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "text", ["score,place,item,age\n4,x,tea,9\n", "item,user,mood\ntea,ann,3\n"]
+)
+def test_headings_that_leave_the_columns_open_are_refused(table, text):
+    with pytest.raises(data.DataError, match=r":1: the header .* leaves open .*--columns"):
+        table(text)
+
+
+def test_columns_given_as_text_may_be_numbers_or_with_a_time(table):
+    text = "4,2020-01-01,tea,ann\n-2.5,12345,tea,bob\n"
+    assert triples(table(text, columns=("3", "2", "0", "1"))) == EXPECTED
+    with pytest.raises(data.DataError, match=r":3: time 'noon' is neither a number nor a date"):
+        table(text + "1,noon,tea,eve\n", columns=(3, 2, 0, 1))
+    with pytest.raises(data.DataError, match=r"no single column 'user'.*numbers from 0"):
+        table(text, columns=("user", "item", "rating"))
+
+
+@pytest.mark.parametrize("row", ["ann,tea,good", "ann,tea,", "7,8,NA", "u1,i1,--", "ann,5,x"])
+def test_a_bad_first_row_is_no_header(table, row):
+    with pytest.raises(data.DataError, match=r"mine.csv:1: rating .* is no finite number.*header"):
+        table(f"{row}\nbob,tea,3\neve,milk,4\n")
+
+
+def test_ratings_outside_the_scale_are_refused(table):
+    text = "user,item,rating\nann,tea,4\nbob,tea,5.5\n"
+    assert table(text, scale=(1, 6)).num_ratings == 2
+    with pytest.raises(data.DataError, match=r":3: rating 5.5 lies outside the scale from 1 to 5"):
+        table(text, scale=(1, 5))
+    with pytest.raises(data.DataError, match="`scale` must be"):
+        table(text, scale=(5, 1))
+
+
+def test_bad_rows_are_left_out_up_to_a_number_and_reported(table, tmp_path):
+    text = b"u,i,r\nann,tea,4\nann,tea,2\nbob,tea,x\nbob,tea,-2.5\neve\n\xff,tea,3\nann,tea,9\n"
+    bad = []
+    assert triples(table(text, skip_bad=5, on_bad=bad.append)) == EXPECTED
+    lines = [one.removeprefix(f"{tmp_path / 'mine.csv'}:").split(":")[0] for one in bad]
+    assert lines == ["4", "6", "7", "3", "8"]
+    with pytest.raises(data.DataError, match=r":8: user ann rates item tea again.*more than the 4"):
+        table(text, skip_bad=4)
+    with pytest.raises(data.DataError, match=r":4: rating 'x'"):
+        table(text)
+
+
+def test_rows_that_a_quotation_mark_swallowed_are_not_left_out(table):
+    """As one bad row they would be gone without a word."""
+    text = 'u,i,r\nann,tea,4\n"bob,tea,3\neve,tea,2\nzoe,tea,"1\n'
+    with pytest.raises(data.DataError, match=r":3: .*quotation mark.*ends in line 5"):
+        table(text, skip_bad=10)
+
+
+def test_lines_and_rows_have_a_greatest_length(table):
+    with pytest.raises(data.DataError, match=r":2: no line break in 65536 characters"):
+        table("u,i,r\n" + "x" * 70_000)
+    with pytest.raises(data.DataError, match=r":2: a row of more than 1000 lines"):
+        table("u,i,r\n" + '"\n",' * 2000)
+
+
+def test_a_pipe_is_read(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("ann,tea,4\nbob,tea,-2.5\n",))
+    writer.start()
+    assert triples(data.read_table(pipe)) == EXPECTED
+    writer.join()
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_a_device_that_never_ends_is_refused():
+    with pytest.raises(data.DataError, match="/dev/zero:1: no line break"):
+        data.read_table("/dev/zero")
+    with pytest.raises(data.DataError, match="/dev/zero:1: no line break"):
+        data.read_pairs("/dev/zero")
+
+
 def test_whole_numbers_stay_numbers_and_do_not_merge_with_others(table):
     assert triples(table("10,7,1\n9,7,2\n")) == [(9, 7, 2.0), (10, 7, 1.0)]
     ratings = table("07,1,1\n7,1,2\n")
@@ -81,7 +173,7 @@ def test_more_than_256_levels_need_wider_codes(table):
         ("u,i,r\n1,2,1\n3,2,1\n\n1,2,5\n", ":5: user 1 rates item 2 again, after line 2"),
         ('u,i,r\n"1"x,2,1\n', ":2: "),
         ("u,i,r\n" + "x" * 300 + ",2,1\n", ":2: the user has more than 200 characters"),
-        (b"u,i,r\n\xff,2,1\n", ": this is no text in UTF-8"),
+        (b"u,i,r\n\xff,2,1\n", ":2: this is no text in UTF-8"),
     ],
 )
 def test_faults_are_told_with_file_and_line(table, tmp_path, text, message):

@@ -153,6 +153,10 @@ def test_algorithms_built_alike_share_a_program(ratings):
     )
     assert jax.tree.structure(one) == jax.tree.structure(other)
     assert jax.tree.structure(one) != jax.tree.structure(another)
+    precise = levymc.models.gibbs_factorization(
+        *ratings, NUM_USERS, NUM_ITEMS, rank=2, noise_precision=9.0, backend="jax"
+    ).algorithm
+    assert jax.tree.structure(one) == jax.tree.structure(precise)
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def shelf(monkeypatch, tmp_path):
     def put(version):
         library = _native.cache_folder() / f"kernels-{_native._digest()}-{version}.so"
         library.touch(mode=0o644)
+        _native._checksum_file(library).write_text(_native.digest([library]))
         return library
 
     return put
@@ -162,6 +163,11 @@ def test_the_newest_library_that_xla_takes_is_found(monkeypatch, shelf):
     shelf("0.9")
     newest = shelf("0.10")
     assert _native.find_library() == newest
+
+
+def test_a_library_without_its_checksum_is_passed_over(shelf):
+    _native._checksum_file(shelf("0.0")).unlink()
+    assert _native.find_library() is None
 
 
 def test_an_installation_does_not_look_into_the_cache_nor_compile(monkeypatch, shelf):
@@ -189,6 +195,43 @@ def test_what_belongs_to_others_is_not_loaded(monkeypatch, shelf):
     monkeypatch.setattr(type(library), "stat", lambda self, **_: owner)
     with pytest.raises(_native.BuildError, match="belongs to another user"):
         _native._check_trust(library)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF" + bytes(5_000), b"x" * 10_000])
+def test_a_damaged_library_is_not_loaded_and_jax_does_its_work(monkeypatch, shelf, content):
+    """Half a library would end the process by a bus error; the warning is given once."""
+    library = shelf("0.0")
+    library.write_bytes(b"\x7fELF" + bytes(10_000))
+    _native._checksum_file(library).write_text(_native.digest([library]))
+    assert _native._is_whole(library)
+    library.write_bytes(content)
+    loaded = []
+    monkeypatch.setattr("ctypes.cdll.LoadLibrary", loaded.append)
+    monkeypatch.setattr(_native, "load", _native.load.__wrapped__)
+    monkeypatch.delenv("LEVYMC_NATIVE", raising=False)
+    _native._fastest.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match=r"is damaged: its checksum.*Remove it"):
+            assert levymc.models.backend() == "jax"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert levymc.models.backend() == "jax"
+    finally:
+        _native._fastest.cache_clear()
+    assert not loaded
+
+
+def test_a_damaged_library_is_compiled_anew(monkeypatch, tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor last; do :; done\necho library > "$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    library = _native.build_library(tmp_path / "cache")
+    assert _native._is_whole(library)
+    library.write_bytes(b"lib")
+    assert not _native._is_whole(library)
+    assert _native.build_library(tmp_path / "cache").read_text() == "library\n"
+    assert _native._is_whole(library)
 
 
 def test_a_first_compilation_is_announced(monkeypatch, shelf, caplog):

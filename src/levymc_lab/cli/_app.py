@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from . import _factorize, _run
+from . import _factorize, _predict, _run
 from ._data import data_app
 from ._shared import Exit, command_line, grid, guarded
 
@@ -20,6 +20,8 @@ EXAMPLES = """
 - `levymc report results`
 - `levymc data fetch ml-1m`
 - `levymc factorize ratings.csv --out fit`
+- `levymc predict fit pairs.csv`
+- `levymc recommend fit --user ann --top 20`
 """
 
 app = typer.Typer(
@@ -57,6 +59,8 @@ def list_experiments() -> None:
 
 app.command(epilog=_run.EXAMPLES)(_run.run)
 app.command(epilog=_factorize.EXAMPLES)(_factorize.factorize)
+app.command(epilog=_predict.PREDICT_EXAMPLES)(_predict.predict)
+app.command(epilog=_predict.RECOMMEND_EXAMPLES)(_predict.recommend)
 
 
 @app.command()

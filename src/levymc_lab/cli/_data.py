@@ -18,7 +18,7 @@ FETCH_EXAMPLES = """
 - `levymc data fetch ml-latest-small --trust-first-download`
 
 **Exit codes**: 0 fine; 2 bad input, or data with a fault; 3 a file cannot be read or written, or a
-download failed; 130 stopped by Ctrl-C.
+download failed, or took longer than two hours; 130 stopped by Ctrl-C.
 """
 IMPORT_EXAMPLES = """
 **Examples**

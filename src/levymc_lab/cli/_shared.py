@@ -13,12 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
+from levymc_lab._interrupt import CODE, be_heard
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
     from rich.table import Table
 
 Seed = Annotated[int, Option(min=0, max=2**32 - 1, help="All random numbers come from this seed.")]
 Force = Annotated[bool, Option("--force", help="Start anew and write over what is there.")]
+
+
+STANDARD_INPUT = "-"
+
+
+def existing(path: Path) -> Path:
+    """Refuse an argument that names nothing; Typer itself would look for a file named -."""
+    if str(path) != STANDARD_INPUT and not path.exists():
+        raise typer.BadParameter(f"path {str(path)!r} does not exist.")
+    return path
 
 
 class Exit(IntEnum):
@@ -29,7 +41,7 @@ class Exit(IntEnum):
     BAD_INPUT = 2
     IO_PROBLEM = 3
     FAULT = 4  # of the program; with a traceback
-    INTERRUPTED = 130  # what shells give for Ctrl-C
+    INTERRUPTED = CODE
 
 
 @contextmanager
@@ -42,6 +54,7 @@ def guarded(resume: str, bad_input: type[Exception] = ValueError) -> Iterator[No
     """
     from levymc_lab.framework import ResultsError
 
+    be_heard()
     try:
         yield
     except KeyboardInterrupt:

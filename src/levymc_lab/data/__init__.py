@@ -22,6 +22,7 @@ from ._images import Images as Images
 from ._images import binarize as binarize
 from ._images import read_images as read_images
 from ._images import write_images as write_images
+from ._movielens import published_scale as published_scale
 from ._movielens import read as read
 from ._movielens import write as write
 from ._ratings import Ratings as Ratings
@@ -37,5 +38,6 @@ from ._synthetic import Size as Size
 from ._synthetic import synthetic as synthetic
 from ._synthetic import synthetic_images as synthetic_images
 from ._table import Pairs as Pairs
+from ._table import check_scale as check_scale
 from ._table import read_pairs as read_pairs
 from ._table import read_table as read_table

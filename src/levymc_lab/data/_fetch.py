@@ -7,10 +7,14 @@ download into place before it has been read and found to be the data set.
 import http.client
 import os
 import re
+import socket
 import tempfile
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -19,6 +23,7 @@ from ._dataset import DataError, Dataset, Download, DownloadError
 from ._store import cache_folder, digest_of, exclusive, get, keep
 
 TIMEOUT = 60.0  # seconds without a byte
+TOTAL_SECONDS = 2 * 3600.0  # of a file: 27 kB a second for the largest
 CHUNK = 2**18
 MOST_BYTES = 2 * 2**30
 AGENT = "levymc"
@@ -38,7 +43,8 @@ def fetch(
 ) -> Any:
     """Download a data set, verify its checksum, and keep it in the cache.
 
-    The licence is shown first: to use the data is to accept it.
+    The licence is shown first: to use the data is to accept it.  A file that takes longer than two
+    hours is given up.
 
     Args:
         name: of the data set; `levymc_lab.data.names()` has them.
@@ -145,8 +151,72 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
         return target
 
 
+class _Deadline:
+    """Cuts all connections off when the time is over, wherever they wait: for headers, or data.
+
+    A server that sends a byte a minute keeps within every limit on silence.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.is_over = seconds, False
+        self.sockets: list[socket.socket] = []
+        self.lock = threading.Lock()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        timer = threading.Timer(self.seconds, self._end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def opener(self) -> urllib.request.OpenerDirector:
+        """One whose connections end then."""
+        handlers = (_Plain(), _Encrypted())
+        for handler in handlers:
+            handler.deadline = self
+        return urllib.request.build_opener(_SecureRedirects, *handlers)
+
+    def watch(self, kind: type[http.client.HTTPConnection], *given: Any, **options: Any) -> Any:
+        connection = kind(*given, **options)
+        connect = connection.connect
+
+        def watched() -> None:
+            connect()
+            with self.lock:
+                self.sockets.append(connection.sock)
+            if self.is_over:
+                self._end()
+
+        connection.connect = watched  # type: ignore[method-assign]
+        return connection
+
+    def _end(self) -> None:
+        self.is_over = True
+        with self.lock, suppress(OSError):  # closed already
+            for one in self.sockets:
+                # Of the plain socket: that of an encrypted one is in use by the other thread.
+                socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+
+class _Plain(urllib.request.HTTPHandler):
+    deadline: _Deadline
+
+    def http_open(self, request: Any) -> Any:
+        return self.do_open(partial(self.deadline.watch, http.client.HTTPConnection), request)
+
+
+class _Encrypted(urllib.request.HTTPSHandler):
+    deadline: _Deadline
+
+    def https_open(self, request: Any) -> Any:
+        return self.do_open(partial(self.deadline.watch, http.client.HTTPSConnection), request)
+
+
 def download(url: str, path: Path, on_progress: Progress | None = None) -> None:
-    """Load `url`, http or https, down into `path`.
+    """Load `url`, http or https, down into `path`, in two hours at most.
 
     Raises:
         DataError: an address that is none.
@@ -154,8 +224,24 @@ def download(url: str, path: Path, on_progress: Progress | None = None) -> None:
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise DataError(f"`url` must begin with https:// or http://, got {url!r}.")
+    deadline = _Deadline(TOTAL_SECONDS)
+    try:
+        with deadline.running():
+            _load(url, path, on_progress, deadline.opener())
+    except Exception:
+        if not deadline.is_over:
+            raise
+    if deadline.is_over:  # also where the end of a connection passes for that of the file
+        raise DownloadError(
+            f"{url} took longer than {TOTAL_SECONDS / 60:g} minutes. Download it by other means, "
+            "and import the copy with levymc data import."
+        )
+
+
+def _load(
+    url: str, path: Path, on_progress: Progress | None, opener: urllib.request.OpenerDirector
+) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": AGENT})
-    opener = urllib.request.build_opener(_SecureRedirects)
     try:
         with opener.open(request, timeout=TIMEOUT) as response, path.open("wb") as file:
             _receive(url, response, file, on_progress)

@@ -19,6 +19,7 @@ HALF_STARS = tuple(range(1, 11))  # 0.5, 1, …, 5 stars, counted in halves
 WHOLE_STARS = tuple(range(2, 11, 2))
 MOST_DIGITS = 9  # of an id read fast; more do not fit into uint32
 LARGEST_ID = 2**63 - 1
+REMEDY = "Correct it; a table of your own is read by levymc_lab.data.read_table."
 WHOLE = re.compile(r"[0-9]+")
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 
@@ -225,23 +226,27 @@ def _row(text: bytes, kind: Format, scale: tuple[int, ...]) -> tuple[int, int, i
     return row
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
 def _check_whole(field: str, text: str) -> None:
     if not WHOLE.fullmatch(text):
-        raise ValueError(f"{field} {text!r} is no whole number.")
+        raise ValueError(f"{field} {_short(text)!r} is no whole number. {REMEDY}")
 
 
 def _id(field: str, text: str) -> int:
     _check_whole(field, text)
     if len(text) > 20 or int(text) > LARGEST_ID:
-        raise ValueError(f"{field} {text!r} is larger than {LARGEST_ID}.")
+        raise ValueError(f"{field} {_short(text)!r} is larger than {LARGEST_ID}. {REMEDY}")
     return int(text)
 
 
 def _stars(text: str, scale: tuple[int, ...]) -> int:
     if not DECIMAL.fullmatch(text):
-        raise ValueError(f"rating {text!r} is no number.")
+        raise ValueError(f"rating {_short(text)!r} is no number. {REMEDY}")
     halves = 2 * float(text)
     if halves not in scale:
         known = ", ".join(f"{half / 2:g}" for half in scale)
-        raise ValueError(f"unknown rating {text!r}. Known are {known}.")
+        raise ValueError(f"unknown rating {_short(text)!r}. Known are {known}.")
     return int(halves)

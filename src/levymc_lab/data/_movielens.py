@@ -22,7 +22,7 @@ from ._formats import (
     recognise,
 )
 from ._ratings import Ratings, in_order, indexed
-from ._sources import Source, blocks, find
+from ._sources import LONGEST_LINE, Source, blocks, find
 
 WRITTEN_AT_ONCE = 2**18  # ratings
 FIRST_TIME = 789_652_009  # of the earliest rating of MovieLens 20M, in seconds since 1970
@@ -141,11 +141,24 @@ def read(path: str | os.PathLike[str]) -> Ratings:
     return read_source(find(Path(path), FILENAMES), HALF_STARS)
 
 
+def published_scale(path: str | os.PathLike[str]) -> tuple[float, float] | None:
+    """The least and the largest rating of a file that has MovieLens's header or its `::`.
+
+    None for all others, whatever their ratings are.
+    """
+    with Path(path).open("rb") as stream:
+        try:
+            kind, _ = recognise(stream.readline(LONGEST_LINE), str(path))
+        except DataError:
+            return None
+    return None if kind == TAB else (HALF_STARS[0] / 2, HALF_STARS[-1] / 2)
+
+
 def read_source(source: Source, scale: tuple[int, ...], expected: Format | None = None) -> Ratings:
     """Read ratings of a known scale (in half stars) and, where given, a known format."""
     kind, parts = _parts(source, scale, expected)
     if not parts:
-        raise DataError(f"{source.label}: there is no rating in it.")
+        raise DataError(f"{source.label}: there is no rating in it. Is it whole?")
     columns = _joined(parts)
     occurring = [half for half in HALF_STARS if np.any(columns.halves == half)]
     code_of = np.zeros(256, np.uint8)
@@ -174,7 +187,7 @@ def _parts(
                 parts.append(parse(block, kind, scale, source.label, line))
                 line += len(parts[-1].users)
     if kind is None:
-        raise DataError(f"{source.label}: the file is empty.")
+        raise DataError(f"{source.label}: the file is empty. Download it again.")
     return kind, parts
 
 

@@ -1,6 +1,6 @@
 """Ratings as compact arrays: their order, and random parts of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -102,7 +102,7 @@ def in_order(rows: Ratings, label: str, line_of: Callable[[int], int]) -> Rating
     if not _is_sorted(rows):
         ordered = _sorted(rows)
         if not _is_sorted(ordered):
-            raise _repeat(rows, label, line_of)
+            raise repeat_at(rows, *next(repeats(rows)), label, line_of)
     return ordered._replace(items=ordered.items.astype(item_type(rows.num_items)))
 
 
@@ -119,7 +119,7 @@ def _sorted(rows: Ratings) -> Ratings:
     sizes = (rows.num_users, rows.num_items, len(rows.levels))
     user_bits, item_bits, code_bits = ((size - 1).bit_length() for size in sizes)
     if user_bits + item_bits + code_bits > WORD_BITS:
-        return _rows_of(rows, np.lexsort((rows.items, rows.users)))
+        return rows_of(rows, np.lexsort((rows.items, rows.users)))
     # One word a row: to sort words is far faster than to find their order.
     words = rows.users.astype(np.uint64)
     words <<= np.uint64(item_bits)
@@ -134,19 +134,28 @@ def _sorted(rows: Ratings) -> Ratings:
     return rows._replace(users=users, items=items, codes=codes)
 
 
-def _repeat(rows: Ratings, label: str, line_of: Callable[[int], int]) -> DataError:
-    """The fault of the first row with a pair that was there before."""
+def repeats(rows: Ratings) -> Iterator[tuple[int, int]]:
+    """Each row with a pair that was there before, in order, and the first row with that pair."""
     users, items = rows.users, rows.items
     order = np.lexsort((items, users))  # stable: the same pairs stay in the order of the file
     is_same = (np.diff(users[order]) == 0) & (np.diff(items[order]) == 0)
-    later = int(order[np.flatnonzero(is_same) + 1].min())
-    first = int(np.flatnonzero((users == users[later]) & (items == items[later]))[0])
-    user, item = rows.user_ids[users[later]], rows.item_ids[items[later]]
+    place = np.flatnonzero(np.append(False, is_same))
+    begins = np.maximum.accumulate(np.where(np.append(True, ~is_same), np.arange(len(order)), 0))
+    later, first = order[place], order[begins[place]]
+    for row in np.argsort(later):
+        yield int(later[row]), int(first[row])
+
+
+def repeat_at(
+    rows: Ratings, later: int, first: int, label: str, line_of: Callable[[int], int]
+) -> DataError:
+    """The fault of a row with a pair that was there before."""
+    user, item = rows.user_ids[rows.users[later]], rows.item_ids[rows.items[later]]
     reason = f"user {user} rates item {item} again, after line {line_of(first)}. Keep one of them."
     return at_line(label, line_of(later), reason)
 
 
-def _rows_of(ratings: Ratings, chosen: np.ndarray) -> Ratings:
+def rows_of(ratings: Ratings, chosen: np.ndarray) -> Ratings:
     return ratings._replace(
         users=ratings.users[chosen], items=ratings.items[chosen], codes=ratings.codes[chosen]
     )
@@ -185,7 +194,7 @@ def split(
     words = _distinct_words(ratings.num_ratings, _seed(key_or_seed))
     borders = np.partition(words, ends[:-1] - 1)[ends[:-1] - 1] if len(ends) > 1 else words[:0]
     part_of = np.searchsorted(borders, words).astype(np.uint8)
-    return tuple(_rows_of(ratings, part_of == number) for number in range(len(ends)))
+    return tuple(rows_of(ratings, part_of == number) for number in range(len(ends)))
 
 
 def _ends(count: int, fractions: Sequence[float]) -> np.ndarray:

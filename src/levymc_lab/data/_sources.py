@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol, runtime_checkable
 
-from ._dataset import DataError
+from ._dataset import DataError, at_line
 
 BLOCK_BYTES = 2**20  # a block and what is made of it stay in a processor's cache
 LONGEST_LINE = 2**16
@@ -99,16 +99,18 @@ def blocks(stream: Readable, label: str) -> Iterator[bytes]:
     Raises:
         DataError: a line that is too long to be one.
     """
-    rest = b""
+    rest, line = b"", 1
     while chunk := stream.read(BLOCK_BYTES):
         head, line_break, tail = chunk.rpartition(b"\n")
         if line_break:
             yield (rest + head + line_break).replace(b"\r\n", b"\n")
+            line += head.count(b"\n") + 1
             rest = tail
         else:
             rest += chunk
         if len(rest) > LONGEST_LINE:
-            raise DataError(f"{label}: no line break in {LONGEST_LINE} bytes. This is no text.")
+            reason = f"no line break in {LONGEST_LINE} bytes. This is no file of ratings."
+            raise at_line(label, line, reason)
     if rest:
         yield rest.removesuffix(b"\r") + b"\n"
 
@@ -143,7 +145,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """A zip archive whose names and sizes have been looked at."""
     try:
         opened = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
         raise DataError(
             f"{path}: the archive is cut short or damaged ({error}). Download it again."
         ) from None

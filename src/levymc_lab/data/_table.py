@@ -1,36 +1,27 @@
 """Ratings, and pairs of a user and an item, from a person's own table."""
 
-import csv
 import math
-import operator
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ._dataset import DataError, at_line
-from ._ratings import Ratings, in_order
+from ._dataset import DataError
+from ._headings import layout, layout_of_pairs
+from ._lines import Skips, scan
+from ._ratings import Ratings, in_order, repeat_at, repeats, rows_of
 
-DELIMITERS = ("::", "\t", ";", ",")
-SEPARATED = "separated by a comma, a semicolon, a tab or '::'."
-USER_NAMES = ("user",)
-ITEM_NAMES = ("item", "movie", "film", "product", "book")
-RATING_NAMES = ("rating", "score", "stars")
-HEADINGS = tuple(  # whole words: `user17` may well be an id
-    re.compile(rf"({'|'.join(names)})s?[ _-]?(id|name)?", re.IGNORECASE)
-    for names in (USER_NAMES, ITEM_NAMES)
-)
 LARGEST = float(np.finfo(np.float32).max)
+SHOWN = 60  # characters of a field in a message
 LONGEST_ID = 200  # an array of text has the width of its longest entry
 PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way to write each, so that none merge
-
-# The places of the wanted fields, and whether the first line is a header.
-Layout = tuple[tuple[int, ...], bool]
+UNBOUNDED = (-math.inf, math.inf)
 
 
 class Pairs(NamedTuple):
@@ -40,42 +31,74 @@ class Pairs(NamedTuple):
     items: list[str]
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True)
+class _Rows:
     """Users, items and ratings as numbers in the order of their first occurrence, and lines."""
 
-    users: dict[str, int]
-    items: dict[str, int]
-    user: array
-    item: array
-    rating: array
-    line: array
+    scale: tuple[float, float]
+    users: dict[str, int] = field(default_factory=dict)
+    items: dict[str, int] = field(default_factory=dict)
+    user: array = field(default_factory=partial(array, "q"))
+    item: array = field(default_factory=partial(array, "q"))
+    rating: array = field(default_factory=partial(array, "d"))
+    line: array = field(default_factory=partial(array, "q"))
 
-    def add(self, line: int, user: str, item: str, rating: str) -> None:
-        self.user.append(_number_of("user", user, self.users))
-        self.item.append(_number_of("item", item, self.items))
-        self.rating.append(_finite(rating))
+    def add(self, line: int, user: str, item: str, rating: str, *time: str) -> None:
+        """All of a row or nothing."""
+        by, of = _id("user", user, self.users), _id("item", item, self.items)
+        value = _rating(rating, self.scale)
+        if time:
+            _check_time(time[0])
+        self.user.append(self.users.setdefault(by, len(self.users)))
+        self.item.append(self.items.setdefault(of, len(self.items)))
+        self.rating.append(value)
         self.line.append(line)
+
+    def gathered(self) -> Ratings:
+        """In the order of the file."""
+        user_ids, user_order = _order_of(self.users)
+        item_ids, item_order = _order_of(self.items)
+        levels, codes = np.unique(np.array(self.rating, np.float32), return_inverse=True)
+        return Ratings(
+            user_order[np.array(self.user, np.int64)],
+            item_order[np.array(self.item, np.int64)],
+            codes.astype(np.min_scalar_type(len(levels) - 1)),
+            levels,
+            user_ids,
+            item_ids,
+        )
 
 
 def read_table(
     path: str | os.PathLike[str],
     columns: Sequence[str | int] | None = None,
     delimiter: str | None = None,
+    *,
+    scale: Sequence[float | int] | None = None,
+    skip_bad: int = 0,
+    on_bad: Callable[[str], None] | None = None,
 ) -> Ratings:
     r"""Read a table with a user, an item and a rating in each row.
 
     Ids may be whole numbers or any text, ratings any numbers; there may be a header and further
-    columns; fields may be quoted.  Empty lines are passed over.
+    columns; fields may be quoted.  Empty lines are passed over.  The file is read once from its
+    beginning to its end: it may be a pipe.
+
+    A first line is a header if its rating is no number and it has a heading among its fields, or a
+    word where the next line has a number.  Otherwise it is a row like any other.
 
     Args:
-        path: a text file in UTF-8.
-        columns: names in the header, or numbers from 0, of user, item and rating.  Without them
-            the header's names decide (user…, item… or movie…, rating or score), or else
-            these are the first three columns.
+        path: a text file in UTF-8, or - for the standard input.
+        columns: names in the header, or numbers from 0, of user, item and rating and perhaps of the
+            time, which is checked and left out.  Without them the header's names decide (user…,
+            item… or movie…, rating or score), or else these are the first three columns.
         delimiter: `,`, `;`, a tab or `::`; without it the first line decides.
+        scale: the least and the largest rating that there may be; any number if not given.
+        skip_bad: leave out up to this many bad rows; of a pair that is rated again, the later.
+        on_bad: is given the fault of each row that is left out, as file:line: reason.
 
     Raises:
-        DataError: the first fault, as file:line: reason.
+        DataError: the first fault that is not left out, as file:line: reason.
         OSError: the file cannot be read.
 
     Examples:
@@ -86,24 +109,47 @@ def read_table(
         >>> ratings.user_ids.tolist(), ratings.values.tolist()
         (['ann', 'bob'], [8.5, 3.0])
     """
-    rows = _Rows({}, {}, array("q"), array("q"), array("d"), array("q"))
-    if not _scan(path, delimiter, partial(_layout, wanted=columns), rows.add):
-        raise DataError(f"{path}: the file is empty.")
+    rows, skips = _Rows(check_scale(scale)), Skips(skip_bad, on_bad)
+    if not scan(path, delimiter, partial(layout, wanted=columns), rows.add, skips):
+        raise DataError(f"{path}: the file is empty. Give one with a rating on each line.")
     if not rows.rating:
-        raise DataError(f"{path}: there is no rating in it.")
-    user_ids, user_order = _order_of(rows.users)
-    item_ids, item_order = _order_of(rows.items)
-    values = np.frombuffer(rows.rating).astype(np.float32)
-    levels, codes = np.unique(values, return_inverse=True)
-    ratings = Ratings(
-        user_order[np.frombuffer(rows.user, np.int64)],
-        item_order[np.frombuffer(rows.item, np.int64)],
-        codes.astype(np.min_scalar_type(len(levels) - 1)),
-        levels,
-        user_ids,
-        item_ids,
-    )
-    return in_order(ratings, str(path), rows.line.__getitem__)
+        raise DataError(f"{path}: there is no rating in it. Give a file with one on each line.")
+    ratings = rows.gathered()
+    line_of: Callable[[int], int] = rows.line.__getitem__
+    if skip_bad:
+        ratings, line_of = _without_repeats(ratings, str(path), line_of, skips)
+    return in_order(ratings, str(path), line_of)
+
+
+def _without_repeats(
+    ratings: Ratings, label: str, line_of: Callable[[int], int], skips: Skips
+) -> tuple[Ratings, Callable[[int], int]]:
+    """The first row of each pair, and the lines of these."""
+    is_kept = np.ones(ratings.num_ratings, bool)
+    for later, first in repeats(ratings):
+        skips.skip(repeat_at(ratings, later, first, label, line_of))
+        is_kept[later] = False
+    rows = np.flatnonzero(is_kept)
+    return rows_of(ratings, rows), lambda row: line_of(int(rows[row]))
+
+
+def check_scale(scale: Sequence[float | int] | None) -> tuple[float, float]:
+    """The ends of a scale; infinite if none is given.
+
+    Raises:
+        DataError: it is none.
+    """
+    if scale is None:
+        return UNBOUNDED
+    try:
+        low, high = map(float, scale)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise DataError(
+            f"`scale` must be the least and the largest rating, got {scale!r}. Such as 1,5."
+        )
+    return low, high
 
 
 def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pairs:
@@ -113,7 +159,7 @@ def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pa
     decide; otherwise there is no header, and they are the first two columns.
 
     Args:
-        path: a text file in UTF-8.
+        path: a text file in UTF-8, or - for the standard input.
         delimiter: `,`, `;`, a tab or `::`; without it the first line decides.
 
     Raises:
@@ -130,160 +176,73 @@ def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pa
     pairs = Pairs([], [])
 
     def add(line: int, user: str, item: str) -> None:
-        pairs.users.append(_stripped("user", user))
-        pairs.items.append(_stripped("item", item))
+        by, of = _id("user", user, ()), _id("item", item, ())
+        pairs.users.append(by)
+        pairs.items.append(of)
 
-    _scan(path, delimiter, _layout_of_pairs, add)
+    scan(path, delimiter, layout_of_pairs, add)
     if not pairs.users:
-        raise DataError(f"{path}: there is no pair of a user and an item in it.")
+        raise DataError(f"{path}: there is no pair of a user and an item in it. Give one a line.")
     return pairs
-
-
-# Lines and fields.
-
-
-def _scan(
-    path: str | os.PathLike[str],
-    delimiter: str | None,
-    layout_of: Callable[[list[str]], Layout],
-    add: Callable[..., None],
-) -> bool:
-    """Give line and wanted fields of each row below the header to `add`; False for no line at all.
-
-    What `layout_of`, which is given the first line, and `add` raise becomes a fault of the line.
-    """
-    label, layout, width = str(path), None, 0
-    with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-        try:
-            for line, fields in _split_lines(stream, label, delimiter):
-                try:
-                    if layout is None:
-                        layout, width = layout_of(fields), len(fields)
-                        if layout[1]:
-                            continue
-                    if len(fields) != width:
-                        raise ValueError(f"{len(fields)} fields, where the first line has {width}.")
-                    add(line, *(fields[place] for place in layout[0]))
-                except ValueError as error:
-                    raise at_line(label, line, str(error)) from None
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{label}: this is no text in UTF-8 ({error.reason}). Convert it."
-            ) from None
-    return layout is not None
-
-
-def _split_lines(
-    stream: IO[str], label: str, delimiter: str | None
-) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each row, with the number of its line."""
-    if delimiter is None:
-        first = stream.readline()
-        stream.seek(0)
-        delimiter = next((mark for mark in DELIMITERS if mark in first), ",")
-    if len(delimiter) > 1:
-        for line, text in enumerate(stream, start=1):
-            if text.strip():
-                yield line, text.rstrip("\r\n").split(delimiter)
-        return
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
-    try:
-        for fields in reader:
-            if fields:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise at_line(label, reader.line_num, f"{error}.") from None
-
-
-# Which columns are wanted.
-
-
-def _layout(first: list[str], wanted: Sequence[str | int] | None) -> Layout:
-    """The places of user, item and rating; a header has no number in that of the rating."""
-    if len(first) < 3:
-        raise ValueError(f"{len(first)} fields. Expected a user, an item and a rating, {SEPARATED}")
-    names = [name.strip() for name in first]
-    places = (_usual(names) or (0, 1, 2)) if wanted is None else _wanted(names, wanted)
-    try:
-        float(names[places[2]])
-    except ValueError:
-        return places, True
-    return places, False
-
-
-def _usual(names: list[str]) -> tuple[int, ...] | None:
-    """The columns by usual names, where each is there once."""
-    places = []
-    for beginnings in (USER_NAMES, ITEM_NAMES, RATING_NAMES):
-        found = [k for k, name in enumerate(names) if name.lower().startswith(beginnings)]
-        if len(found) != 1:
-            return None
-        places += found
-    return tuple(places)
-
-
-def _wanted(names: list[str], wanted: Sequence[str | int]) -> tuple[int, ...]:
-    if len(wanted) != 3 or isinstance(wanted, str):
-        raise ValueError(f"`columns` must be those of user, item and rating, got {wanted!r}.")
-    places = tuple(_place(names, one) for one in wanted)
-    if len(set(places)) != 3:
-        raise ValueError(f"`columns` must be three different ones, got {wanted!r}.")
-    return places
-
-
-def _place(names: list[str], one: str | int) -> int:
-    if isinstance(one, str):
-        if names.count(one) != 1:
-            raise ValueError(f"no single column {one!r}. There are {', '.join(names)}.")
-        return names.index(one)
-    place = operator.index(one)
-    if not 0 <= place < len(names):
-        raise ValueError(f"no column {place}. There are {len(names)}, counted from 0.")
-    return place
-
-
-def _layout_of_pairs(first: list[str]) -> Layout:
-    """The places of user and item, by their headings if the line is one of headings."""
-    if len(first) < 2:
-        raise ValueError(f"1 field. Expected a user and an item, {SEPARATED}")
-    user, item = (
-        [k for k, field in enumerate(first) if heading.fullmatch(field.strip())]
-        for heading in HEADINGS
-    )
-    is_header = len(user) == len(item) == 1
-    return ((user[0], item[0]) if is_header else (0, 1)), is_header
 
 
 # Texts and numbers.
 
 
-def _stripped(name: str, field: str) -> str:
-    text = field.strip()
-    if not text:
-        raise ValueError(f"there is no {name}.")
-    return text
+def _id(name: str, text: str, known: Container[str]) -> str:
+    """An id without spaces around it."""
+    if text in known:
+        return text
+    stripped = text.strip()
+    if not stripped:
+        raise ValueError(f"there is no {name}. Fill it in, or remove the line.")
+    if len(stripped) > LONGEST_ID:
+        raise ValueError(f"the {name} has more than {LONGEST_ID} characters. Shorten it.")
+    if "\0" in stripped:  # arrays of text end there
+        raise ValueError(f"the {name} has a character of code 0 in it. Remove that.")
+    return stripped
 
 
-def _number_of(name: str, field: str, known: dict[str, int]) -> int:
-    """Ids are numbered in the order in which they first occur."""
-    number = known.get(field)
-    if number is not None:
-        return number
-    text = _stripped(name, field)
-    if len(text) > LONGEST_ID:
-        raise ValueError(f"the {name} has more than {LONGEST_ID} characters.")
-    return known.setdefault(text, len(known))
-
-
-def _finite(text: str) -> float:
+def _rating(text: str, scale: tuple[float, float]) -> float:
     """A number that is finite in single precision, as Python writes it but for underscores."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not abs(value) <= LARGEST or "_" in text:  # NaN fails every comparison
-        raise ValueError(f"rating {text.strip()!r} is no finite number.")
+        raise ValueError(
+            f"rating {_short(text)!r} is no finite number. Correct it, or remove the line."
+        )
+    if not scale[0] <= value <= scale[1]:
+        raise ValueError(
+            f"rating {_short(text)} lies outside the scale from {scale[0]:g} to {scale[1]:g}. "
+            "Correct it, or declare another scale (--scale)."
+        )
     return value
+
+
+def _check_time(text: str) -> None:
+    """Refuse what is neither a number nor a date."""
+    try:
+        is_time = math.isfinite(float(text))
+    except ValueError:
+        try:
+            datetime.fromisoformat(text.strip())
+        except ValueError:
+            is_time = False
+        else:
+            is_time = True
+    if not is_time:
+        raise ValueError(
+            f"time {_short(text)!r} is neither a number nor a date such as 2001-12-31. "
+            "Correct it, or leave the column out of those named."
+        )
+
+
+def _short(text: str) -> str:
+    """What is shown of a field."""
+    stripped = text.strip()
+    return stripped if len(stripped) <= SHOWN else stripped[:SHOWN] + "…"
 
 
 def _order_of(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:

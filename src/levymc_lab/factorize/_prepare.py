@@ -1,6 +1,7 @@
 """From what a person gives to a job that can be run, and whose folder it is; nothing is written."""
 
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -19,13 +20,15 @@ from levymc._workdir import (
 )
 from levymc_lab import data
 
+from ._fit import FORMAT, KIND
 from ._table import (
+    AS_IT_IS,
     DEFAULTS,
-    EVERY,
     FACTOR_SQUARE,
     HELD_OUT,
     STEP_SIZE,
     TRUNCATION,
+    Reading,
     Scale,
     Settings,
     Table,
@@ -36,8 +39,6 @@ from ._table import (
     scale_of,
 )
 
-FORMAT = 1
-KIND = "factorize"
 FIELDS: Fields = {  # of a manifest, what is relied on
     **dict.fromkeys(("identity", "versions"), dict),
     "status": str,
@@ -53,19 +54,25 @@ class Folder(NamedTuple):
 
     path: Path
     chain: Path
+    draws: Path
     predictions: Path
     factors: Path
+    readme: Path
     manifest: Path
 
     @classmethod
     def at(cls, path: Path) -> "Folder":
-        names = ("chain.zarr", "predictions.csv", "factors.npz", "manifest.json")
-        return cls(path, *(path / name for name in names))
+        kept = ("predictions.csv", "factors.npz", "factors-README.md", "manifest.json")
+        return cls(path, *(path / name for name in ("chain.zarr", "draws", *kept)))
+
+    def draw(self, step: int) -> Path:
+        """The file of a draw, until all of them are in one."""
+        return self.draws / f"{step:09d}.npz"
 
     @property
     def files(self) -> tuple[Path, ...]:
         """What remains of a run; last the manifest, which names the rest."""
-        return (self.predictions, self.factors, self.manifest)
+        return (self.predictions, self.factors, self.readme, self.manifest)
 
     def clear(self) -> None:
         """Remove what a run writes, and nothing else."""
@@ -74,8 +81,9 @@ class Folder(NamedTuple):
             file.unlink(missing_ok=True)
 
     def drop_chain(self) -> None:
-        """Remove the store, which nobody needs once the outputs are there."""
-        shutil.rmtree(self.chain, ignore_errors=True)
+        """Remove the store and the draws, which nobody needs once the outputs are there."""
+        for folder in (self.chain, self.draws):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def tidy(self) -> None:
         """Remove what killed processes left half written."""
@@ -115,6 +123,7 @@ class Job(NamedTuple):
 
     source: name of the file of ratings.
     asked: pairs to predict; None for those held out.
+    bad: the rows that were left out, as file:line: reason.
     identity: all that the numbers depend on, but versions.
     """
 
@@ -123,10 +132,16 @@ class Job(NamedTuple):
     table: Table
     scale: Scale
     asked: data.Pairs | None
+    bad: tuple[str, ...]
     folder: Folder
     identity: dict[str, Any]
     num_threads: int
     starts_anew: bool
+
+    @property
+    def draws(self) -> range:
+        """The steps that count."""
+        return self.settings.draws(self.table.whole.num_users + self.table.whole.num_items)
 
 
 def prepare(
@@ -134,6 +149,7 @@ def prepare(
     out: str | os.PathLike[str],
     settings: Settings = DEFAULTS,
     *,
+    reading: Reading = AS_IT_IS,
     predict: str | os.PathLike[str] | None = None,
     num_threads: int | None = None,
     force: bool = False,
@@ -141,9 +157,11 @@ def prepare(
     """Read and check everything, and write nothing.
 
     Args:
-        ratings: a table of user, item and rating, or MovieLens's file, folder or archive.
+        ratings: a table of user, item and rating, also from a pipe, or - for the standard input;
+            or MovieLens's file, folder or archive.
         out: folder of results; made if it is not there.
         settings: of the fit.
+        reading: columns and scale of the table, and how many bad rows may be left out.
         predict: a table of users and items to predict; the held-out ratings if not given.
         num_threads: of the kernel; the numbers do not depend on it.
         force: start anew, over what the folder holds.
@@ -155,19 +173,24 @@ def prepare(
     """
     check_settings(settings)
     folder, source = Folder.at(Path(out)), Path(ratings)
-    table = load_table(source, settings.seed)
+    bad: list[str] = []
+    table = load_table(source, settings.seed, reading, bad.append)
+    scale = scale_of(table, settings.rank, reading.scale)
     asked = None if predict is None else data.read_pairs(predict)
     identity = {
         **settings._asdict(),
+        "format": FORMAT,
         "ratings": table.digest,
+        "scale": [end if math.isfinite(end) else None for end in scale.ends],
         "pairs": digest_of(asked),
         "backend": models.backend(),
     }
     if not force:
         folder.check(identity)
     threads = min(MOST_THREADS, os.cpu_count() or 1) if num_threads is None else num_threads
-    scale = scale_of(table.training, settings.rank)
-    return Job(settings, source.name, table, scale, asked, folder, identity, threads, force)
+    return Job(
+        settings, source.name, table, scale, asked, tuple(bad), folder, identity, threads, force
+    )
 
 
 def new_manifest(job: Job) -> dict[str, Any]:
@@ -181,16 +204,18 @@ def new_manifest(job: Job) -> dict[str, Any]:
         "num_ratings": whole.num_ratings,
         "num_users": whole.num_users,
         "num_items": whole.num_items,
+        "bad_rows": list(job.bad),
         "held_out_share": HELD_OUT,
         "center": job.scale.center,
         "spread": job.scale.spread,
         "noise": settings.noise,
         "noise_is_estimated": settings.noise is None,
+        "noise_error": None,
         "sampler": {
             "batch_size": batch_size_of(job.table.training),
             "step_size": STEP_SIZE,
             "burn_in": settings.burn_in,
-            "steps_between_draws": EVERY,
+            "steps_between_draws": job.draws.step,
             "noise_truncated_at": TRUNCATION,
             "has_curvature_steps": True,
             "has_biases": True,

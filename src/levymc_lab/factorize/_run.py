@@ -11,10 +11,10 @@ from jaxtyping import Array
 from levymc._workdir import ResultsError, clocked, lock, make_folder
 from levymc.run import Visit
 
-from ._model import SWEEPS, Predict, chain, estimate_noise, of_one_chain
+from ._model import Position, Predict, chain, of_one_chain
+from ._noise import ROUNDS, Noise, estimate_noise
 from ._prepare import Job, new_manifest
-from ._table import targets_of
-from ._write import rms, write_outputs
+from ._write import missing_draws, rms, write_draw, write_outputs
 
 
 class Progress(NamedTuple):
@@ -68,44 +68,65 @@ def _complete(
 ) -> None:
     key_noise, key_chain = jax.random.split(jax.random.key(job.settings.seed))
     if manifest["noise"] is None:
-        manifest["noise"] = _noise(job, key_noise, report)
+        estimate = _noise(job, key_noise, report)
+        manifest |= {"noise": estimate.deviation, "noise_error": estimate.error}
         record()
-    predict = Predict(targets_of(job.table, job.asked), job.settings.rank)
-    last = _watch(job, predict, manifest["noise"], key_chain, report)
-    manifest |= write_outputs(job, predict.targets, last, manifest["noise"])
+    num_divergent = _watch(job, manifest["noise"], key_chain, report)
+    manifest |= write_outputs(job, manifest["noise"], num_divergent)
 
 
-def _noise(job: Job, key: Array, report: Report) -> float:
-    estimates: list[float] = []
-    report(Progress("noise", 0, len(SWEEPS), None))
+def _noise(job: Job, key: Array, report: Report) -> Noise:
+    estimates: list[Noise] = []
+    report(Progress("noise", 0, ROUNDS, None))
     for estimate in estimate_noise(job, key):
         estimates.append(estimate)
-        report(Progress("noise", len(estimates), len(SWEEPS), None))
+        report(Progress("noise", len(estimates), ROUNDS, None))
     return estimates[-1]
 
 
-def _watch(job: Job, predict: Predict, noise: float, key: Array, report: Report) -> Visit:
-    """Make the steps that are left; the last visit to the chain."""
+def _watch(job: Job, noise: float, key: Array, report: Report) -> int:
+    """Make the steps that are left, and keep the draws; how many steps diverged."""
+    predict = Predict.of(job)
     try:
         visits = chain(job, predict, noise, key)
     except ResultsError as error:
         remedy = f"Or remove {job.folder.chain}: the same command then begins the chain anew."
         raise ResultsError(f"{error} {remedy}") from error
-    predict_now = jax.jit(predict.mean)
+    predict_now, looks, is_first = jax.jit(predict.mean), set(job.settings.looks), True
     with closing(visits):
         for visit in map(of_one_chain, visits):
-            is_sampling = visit.step >= job.settings.draws[0]
-            predicted = (
-                visit.observed["predicted"]["mean"]
-                if is_sampling
-                else np.asarray(predict_now(visit.states.position))
-            )
-            phase = "sampling" if is_sampling else "burn-in"
-            report(Progress(phase, visit.step, job.settings.steps, _error(job, predicted)))
-    return visit
+            if is_first:
+                _check_draws(job, visit.step)
+                is_first = False
+            if visit.step in job.draws:
+                write_draw(job, visit.step, visit.states.position)
+            if visit.step in looks:
+                report(_progress(job, visit, predict_now))
+    return int(visit.states.num_divergent)
+
+
+def _check_draws(job: Job, step: int) -> None:
+    """Refuse to go on with a chain whose earlier draws are gone."""
+    missing = missing_draws(job, step)
+    if missing:
+        raise ResultsError(
+            f"{job.folder.draw(missing[0])} is missing: without this draw the fit is not whole. "
+            f"Remove {job.folder.chain}: the same command then begins the chain anew."
+        )
+
+
+def _progress(job: Job, visit: Visit, predict_now: Callable[[Position], Array]) -> Progress:
+    is_sampling = visit.step >= job.draws[0]
+    predicted = (
+        visit.observed["predicted"]
+        if is_sampling
+        else np.asarray(predict_now(visit.states.position))
+    )
+    phase = "sampling" if is_sampling else "burn-in"
+    return Progress(phase, visit.step, job.settings.steps, _error(job, predicted))
 
 
 def _error(job: Job, predicted: np.ndarray) -> float:
-    """On the held-out ratings, which are the first of those predicted."""
-    ratings = job.table.held_out.values
-    return rms(job.scale.center + job.scale.spread * predicted[: len(ratings)] - ratings)
+    """On the held-out ratings."""
+    mean = job.scale.center + job.scale.spread * predicted.astype(np.float64)
+    return rms(np.clip(mean, *job.scale.ends) - job.table.held_out.values)

@@ -1,7 +1,8 @@
-"""The table of ratings and what is asked of it: settings, the parts, the pairs to predict."""
+"""The table of ratings and what is asked of it: settings, the parts, and the scale."""
 
 import hashlib
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,16 +12,18 @@ from levymc._checks import check_count, check_interval, check_positive, check_se
 from levymc_lab import data
 
 HELD_OUT = 0.1  # share of the ratings
-LEVEL = 0.9  # probability of the intervals
 BURN_IN = 0.2  # share of the steps
-EVERY = 10  # steps between draws that count
+EVERY = 10  # steps between draws that count, or a multiple of it where draws take much room
+DRAW_BYTES = 2**26  # of all draws that are kept, but
+FEWEST_DRAWS = 40  # are kept in any case
 BETWEEN_LOOKS = 20  # steps between two reports of progress, or more,
 MOST_LOOKS = 2000  # so that a long chain of short steps is not slowed down
 FEWEST_STEPS = 50  # four draws that count
 MOST_RANK = 61  # with biases, 63 columns: as many as the bits of a signed word
 
 # Chosen at alpha 1.8 and rank 10 on one split (seed 0) of MovieLens 1M and latest-small: after 4000
-# steps of 0.1 the error is 0.003 larger on 1M, and steps of 0.5 end 0.014 above.
+# steps of 0.1 the error is 0.003 larger on 1M, and steps of 0.5 end 0.014 above.  At alpha 2 the
+# error is the same to 0.0015 on 1M, 100K and latest-small.
 STEP_SIZE = 0.25
 NUM_BIASES = 2  # columns that biases take
 BATCH_SHARE = 0.1
@@ -35,23 +38,21 @@ TRUNCATION = 50.0
 
 FEWEST_RATINGS = 20
 MOST_LEVELS = 256  # of the kernel
-
-# What is known of a pair.
-BASES = ("known", "new user", "new item", "new both")
+MOST_ON_A_SCALE = 21  # different ratings, such as 0, 0.5, …, 10: so few are taken for a whole scale
 
 
 class Settings(NamedTuple):
     """Of a fit.
 
     rank: columns of the factors, 1 to 61.
-    alpha: of the noise, in (1, 2]; 2 is SGLD.
+    alpha: of the noise, in (1, 2]; 2 is SGLD, than which smaller ones do no better on ratings.
     steps: of the chain.
     seed: of all random numbers, the choice of held-out ratings among them.
     noise: standard deviation of a rating about its mean, in units of a rating; estimated if None.
     """
 
     rank: int = 10
-    alpha: float = 1.8
+    alpha: float = 2.0
     steps: int = 4000
     seed: int = 0
     noise: float | None = None
@@ -66,10 +67,12 @@ class Settings(NamedTuple):
         """Ratings that are added to the count of each row."""
         return CAUTION_A_COLUMN * (self.rank + NUM_BIASES)
 
-    @property
-    def draws(self) -> range:
-        """The steps that count."""
-        return range(EVERY * (self.burn_in // EVERY + 1), self.steps + 1, EVERY)
+    def draws(self, num_rows: int) -> range:
+        """The steps that count, of a model with so many users and items."""
+        first = EVERY * (self.burn_in // EVERY + 1)
+        most = max(FEWEST_DRAWS, DRAW_BYTES // (4 * (self.rank + 1) * num_rows))
+        candidates = range(first, self.steps + 1, EVERY)
+        return candidates[:: -(-len(candidates) // most)]
 
     @property
     def looks(self) -> list[int]:
@@ -94,10 +97,14 @@ def check_settings(settings: Settings) -> None:
 
 
 class Scale(NamedTuple):
-    """A rating is center + spread · (what the model calls a rating)."""
+    """A rating is center + spread · (what the model calls a rating).
+
+    ends: the least and the largest that there can be, perhaps infinite.
+    """
 
     center: float
     spread: float
+    ends: tuple[float, float]
 
 
 class Table(NamedTuple):
@@ -109,40 +116,87 @@ class Table(NamedTuple):
     digest: str
 
 
-def load_table(path: Path, seed: int) -> Table:
+class Reading(NamedTuple):
+    """How a table is read: see `levymc_lab.data.read_table`.
+
+    columns: the names of user, item and rating in the header, or their numbers.
+    scale: the least and the largest rating; if None, those in the table where it has few different
+        ones.  Infinite ends are no bounds.
+    skip_bad: bad rows that may be left out.
+    """
+
+    columns: tuple[str | int, ...] | None = None
+    scale: tuple[float, float] | None = None
+    skip_bad: int = 0
+
+
+AS_IT_IS = Reading()
+
+
+def load_table(path: Path, seed: int, reading: Reading, on_bad: Callable[[str], None]) -> Table:
     """Read ratings, and hold some out.
 
     Raises:
         DataError: a fault of the file, with its line; ratings that nothing can be learnt from.
     """
-    whole = _read(path)
+    whole = _read(path, reading, on_bad)
     _check(whole, path)
     training, held_out = data.split(whole, seed, (1 - HELD_OUT, HELD_OUT))
     if np.ptp(training.values) == 0:
-        raise data.DataError(f"{path}: all ratings are {training.values[0]:g}: nothing to learn.")
+        raise data.DataError(
+            f"{path}: all ratings are {training.values[0]:g}: nothing to learn. Is it the right "
+            "column?"
+        )
     return Table(whole, training, held_out, _digest(whole))
 
 
-def scale_of(training: data.Ratings, rank: int) -> Scale:
+def scale_of(table: Table, rank: int, declared: tuple[float, float] | None) -> Scale:
     """Units in which factors with N(0, 1) entries explain as much variance as the ratings have.
 
     So that the fit depends on neither the scale of the ratings nor, much, the rank.
     """
-    values = training.values.astype(np.float64)
-    return Scale(float(values.mean()), float(values.std()) / rank**0.5)
+    values, levels = table.training.values.astype(np.float64), table.whole.levels
+    ends = declared or (-math.inf, math.inf)
+    if declared is None and len(levels) <= MOST_ON_A_SCALE:
+        ends = (float(levels[0]), float(levels[-1]))
+    return Scale(float(values.mean()), float(values.std()) / rank**0.5, ends)
 
 
 def batch_size_of(training: data.Ratings) -> int:
     return math.ceil(BATCH_SHARE * training.num_ratings)
 
 
-def _read(path: Path) -> data.Ratings:
+def _read(path: Path, reading: Reading, on_bad: Callable[[str], None]) -> data.Ratings:
+    """By the readers for MovieLens, some ten times as fast, or else as a table of one's own."""
+    columns, scale, skip_bad = reading
+    low, high = data.check_scale(scale)
     if path.is_dir() or path.suffix == ".zip":
-        return data.read(path)
-    try:
-        return data.read(path)  # the formats of MovieLens, some ten times as fast
-    except data.DataError:
-        return data.read_table(path)
+        return _read_archive(path, reading)
+    if columns is None and path.is_file():  # a pipe can be read once only
+        try:
+            found = data.read(path)
+        except data.DataError:
+            scale = scale or data.published_scale(path)
+        else:
+            if low <= found.levels[0] <= found.levels[-1] <= high:
+                return found
+    return data.read_table(path, columns, scale=scale, skip_bad=skip_bad, on_bad=on_bad)
+
+
+def _read_archive(path: Path, reading: Reading) -> data.Ratings:
+    """An archive, or a folder, of MovieLens."""
+    if reading.columns is not None or reading.skip_bad:
+        raise data.DataError(
+            f"{path}: columns and bad rows (--columns, --skip-bad) are those of a table. Name the "
+            "file of ratings itself, and unpack it if it lies in an archive."
+        )
+    found, (low, high) = data.read(path), data.check_scale(reading.scale)
+    if not low <= found.levels[0] <= found.levels[-1] <= high:
+        raise data.DataError(
+            f"{path}: ratings from {found.levels[0]:g} to {found.levels[-1]:g} lie outside the "
+            f"scale from {low:g} to {high:g}. Declare another (--scale)."
+        )
+    return found
 
 
 def _check(ratings: data.Ratings, path: Path) -> None:
@@ -167,77 +221,8 @@ def _digest(ratings: data.Ratings) -> str:
     return total.hexdigest()
 
 
-class Labels(NamedTuple):
-    """What is written beside predictions; `ratings` are NaN where there are none."""
-
-    users: list[str]
-    items: list[str]
-    ratings: np.ndarray
-    bases: list[str]
-
-
-class Targets(NamedTuple):
-    """Pairs to predict, first those that are held out, then those that are asked for.
-
-    users, items: int32, of the model's rows; the row after the last is that of a new one, as is
-        whoever and whatever has no rating in the training part.
-    is_new_user, is_new_item: whether they are.
-    labels: of those that are written: those asked for, or else those held out.
-    """
-
-    users: np.ndarray
-    items: np.ndarray
-    is_new_user: np.ndarray
-    is_new_item: np.ndarray
-    labels: Labels
-
-    @property
-    def is_new(self) -> np.ndarray:
-        return self.is_new_user | self.is_new_item
-
-
-def targets_of(table: Table, asked: data.Pairs | None) -> Targets:
-    whole, training, held_out = table.whole, table.training, table.held_out
-    users, items = held_out.users.astype(np.int64), held_out.items.astype(np.int64)
-    if asked is None:
-        ids = (whole.user_ids[held_out.users], whole.item_ids[held_out.items])
-        names, ratings = [list(map(str, some.tolist())) for some in ids], held_out.values
-    else:
-        found = _indices(whole.user_ids, asked.users), _indices(whole.item_ids, asked.items)
-        names, ratings = list(asked), _ratings(whole, *found)
-        users, items = np.append(users, found[0]), np.append(items, found[1])
-    users = _known(users, training.users, training.num_users)
-    items = _known(items, training.items, training.num_items)
-    is_new_user, is_new_item = users == training.num_users, items == training.num_items
-    numbers = (is_new_user + 2 * is_new_item)[len(users) - len(ratings) :]
-    labels = Labels(names[0], names[1], ratings, [BASES[number] for number in numbers.tolist()])
-    return Targets(users, items, is_new_user, is_new_item, labels)
-
-
-def _indices(ids: np.ndarray, texts: list[str]) -> np.ndarray:
-    """The index of each that is asked for; the number of all for one not there."""
-    place = {str(id): index for index, id in enumerate(ids.tolist())}
-    return np.array([place.get(text, len(ids)) for text in texts], np.int64)
-
-
 def digest_of(asked: data.Pairs | None) -> str | None:
     if asked is None:
         return None
     text = "\0".join([*asked.users, *asked.items])
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _known(rows: np.ndarray, trained: np.ndarray, num_rows: int) -> np.ndarray:
-    """The rows, but `num_rows` in place of those that no rating was fitted to."""
-    is_trained = np.append(np.bincount(trained, minlength=num_rows) > 0, False)
-    return np.where(is_trained[rows], rows, num_rows).astype(np.int32)
-
-
-def _ratings(whole: data.Ratings, users: np.ndarray, items: np.ndarray) -> np.ndarray:
-    """The rating of each pair in the table, NaN where there is none."""
-    width = whole.num_items + 1
-    sorted_pairs = whole.users.astype(np.int64) * width + whole.items
-    wanted = users * width + items
-    place = np.minimum(np.searchsorted(sorted_pairs, wanted), len(sorted_pairs) - 1)
-    found = np.where(sorted_pairs[place] == wanted, whole.values[place], np.nan)
-    return found.astype(np.float32)

@@ -2,6 +2,7 @@
 
 from ._fast import FastFactorization as FastFactorization
 from ._fast import fast_factorization as fast_factorization
+from ._gibbs import GibbsAlgorithm as GibbsAlgorithm
 from ._gibbs import GibbsFactorization as GibbsFactorization
 from ._gibbs import gibbs_factorization as gibbs_factorization
 from ._model import MatrixFactorization as MatrixFactorization

@@ -19,10 +19,9 @@ from ._data import MOST_RANK, Tables, check_rank, sort_ratings
 class Setting(NamedTuple):
     """What is fixed when a program is compiled, but the tables; attributes of the kernel.
 
-    precision: τ.  spread: of the draws about their means; 0 is alternating least squares.
+    spread: of the draws about their means; 0 is alternating least squares.
     """
 
-    precision: float
     spread: float
     num_threads: int
 
@@ -53,10 +52,14 @@ class GibbsState(NamedTuple):
 
 @module(static=("setting", "tables", "backend"))
 class GibbsAlgorithm(SamplingAlgorithm[GibbsState]):
-    """The algorithm of `gibbs_factorization`, whose step is one sweep: step(key, state, data)."""
+    """The algorithm of `gibbs_factorization`, whose step is one sweep: step(key, state, data).
+
+    precision: τ, an input of the compiled program.
+    """
 
     takes_minibatch = True
 
+    precision: ArrayLike
     setting: Setting
     tables: Tables
     backend: str
@@ -154,8 +157,8 @@ def gibbs_factorization(
         by_item.codes,
     )
     chosen = _native.backend(backend)
-    setting = Setting(float(noise_precision), float(spread), threads)
-    algorithm = GibbsAlgorithm(setting, tables, chosen)
+    setting = Setting(float(spread), threads)
+    algorithm = GibbsAlgorithm(np.float32(noise_precision), setting, tables, chosen)
     return GibbsFactorization(algorithm, BothSides(*map(jnp.asarray, arrays)), chosen)
 
 
@@ -170,7 +173,7 @@ def sweep_by_kernel(
     new_users, new_items = _native.call(
         "levymc_gibbs_sweep",
         [jax.ShapeDtypeStruct(table.shape, jnp.float32) for table in (users, items)],
-        [users, items, key_words, *data],
+        [users, items, key_words, jnp.asarray(algorithm.precision, jnp.float32), *data],
         {**algorithm.setting._asdict(), **algorithm.tables.attributes},
         vmap_method="sequential",
         input_output_aliases={0: 0, 1: 1},
@@ -188,21 +191,21 @@ def sweep_in_jax(
     key = jax.random.wrap_key_data(key_words, impl="threefry2x32")
     key_users, key_items = jax.random.split(key)
     levels, user_offsets, rated, user_codes, item_offsets, raters, item_codes = data
-    setting, tables = algorithm.setting, algorithm.tables
+    tables = algorithm.tables
     is_moving = partial(tables.is_moving, width=tables.columns)
     users = _draw_rows(
-        setting, key_users, position["users"], position["items"], user_offsets, rated,
+        algorithm, key_users, position["users"], position["items"], user_offsets, rated,
         levels[user_codes], is_moving("users"),
     )  # fmt: skip
     items = _draw_rows(
-        setting, key_items, position["items"], users, item_offsets, raters,
+        algorithm, key_items, position["items"], users, item_offsets, raters,
         levels[item_codes], is_moving("items"),
     )  # fmt: skip
     return {"users": users, "items": items}
 
 
 def _draw_rows(
-    setting: Setting,
+    algorithm: GibbsAlgorithm,
     key: Array,
     rows: Array,
     others: Array,
@@ -212,20 +215,20 @@ def _draw_rows(
     moving: np.ndarray,
 ) -> Array:
     """One side given the other; a frozen column moves to the other side of the equation."""
-    rank, count = len(moving), len(rows)
+    rank, count, tau = len(moving), len(rows), algorithm.precision
     row = jnp.searchsorted(offsets, jnp.arange(len(values)), side="right") - 1
     partner = others[partners][:, :rank]
 
     def line(k: Array) -> Array:  # one at a time: all would take rank² numbers per rating
         return jnp.zeros((count, rank)).at[row].add(partner[:, k, None] * partner)
 
-    precision = setting.precision * jnp.moveaxis(jax.lax.map(line, jnp.arange(rank)), 0, 1)
-    linear = setting.precision * jnp.zeros((count, rank)).at[row].add(values[:, None] * partner)
+    precision = tau * jnp.moveaxis(jax.lax.map(line, jnp.arange(rank)), 0, 1)
+    linear = tau * jnp.zeros((count, rank)).at[row].add(values[:, None] * partner)
     fixed = jnp.where(moving, 0.0, rows[:, :rank])
     linear = jnp.where(moving, linear - jnp.einsum("rkl,rl->rk", precision, fixed), fixed)
     both = moving[:, None] & moving[None, :]
     root = jnp.linalg.cholesky(jnp.where(both, precision, 0.0) + jnp.eye(rank))
-    noise = jnp.where(moving, setting.spread * jax.random.normal(key, (count, rank)), 0.0)
+    noise = jnp.where(moving, algorithm.setting.spread * jax.random.normal(key, (count, rank)), 0.0)
     half = jax.scipy.linalg.solve_triangular(root, linear[..., None], lower=True)[..., 0] + noise
     drawn = jax.scipy.linalg.solve_triangular(root, half[..., None], lower=True, trans=1)[..., 0]
     return rows.at[:, :rank].set(drawn.astype(rows.dtype))

@@ -46,6 +46,7 @@
 #include <thread>
 #include <vector>
 
+#include "checks.h"
 #include "machine.h"
 #include "philox.h"
 #include "xla/ffi/api/ffi.h"
@@ -64,6 +65,7 @@ constexpr int AHEAD = 24;          // ratings between asking for an item's row a
 constexpr int LINE = 16;           // floats of a cache line; rows are whole lines
 constexpr int MAX_LINES = 32;      // of a row, so that a gradient fits on the stack
 constexpr int WORDS = 16;          // random words that the generator makes at once
+constexpr int CELLS = 8193;        // of the table of quantiles
 
 // Streams of random words that must not meet: the last word of the counter.
 enum Stream : uint32_t { COUNTS, PLACES, USER_NOISE, ITEM_NOISE };
@@ -90,10 +92,12 @@ struct Step {
 };
 
 // What a step tells: the largest noise, the largest shortening of the drift's step, whether an entry
-// is not finite, the largest entry.
+// is not finite, the largest entry; and whether a rating named an item that is not there.
 struct Report {
   float jump = 0, taming = 0, wrong = 0, largest = 0;
+  bool is_outside = false;
   void add(const Report& other) {
+    is_outside |= other.is_outside;
     jump = std::max(jump, other.jump);
     taming = std::max(taming, other.taming);
     wrong = std::max(wrong, other.wrong);
@@ -296,6 +300,15 @@ int64_t from_end(ffi::Span<const int64_t> sizes, size_t place) {
   return sizes[sizes.size() - place];
 }
 
+// The numbers that tell how far a step reads.  Which items ratings name is looked at as they are drawn.
+void check_numbers(Checks& checks, const Step& s, int64_t num_chains) {
+  checks.within("the number of chains", num_chains, 1, std::numeric_limits<int32_t>::max());
+  checks.within("rank", s.rank, 1, s.row);
+  checks.within("the number of ratings", s.num_ratings, 1, std::numeric_limits<int32_t>::max());
+  checks.within("batch_size", s.batch_size, 1, s.num_ratings);
+  checks.within("num_threads", s.num_threads, 1, 1 << 16);
+}
+
 // Under vmap every array has a leading axis: of the chains, or of size 1 where they share it.
 ffi::Error step_of_chains(F32 users, F32 items, ffi::Buffer<ffi::U32> keys, F32 step_size, F32 largest,
                           ffi::AnyBuffer rated, ffi::Buffer<ffi::U8> codes, F32 levels,
@@ -305,26 +318,58 @@ ffi::Error step_of_chains(F32 users, F32 items, ffi::Buffer<ffi::U32> keys, F32 
                           int64_t batch_size, int64_t rank, int64_t num_threads, int64_t user_frozen,
                           int64_t item_frozen, double alpha, double precision, double drift_scale,
                           double cap, double largest_step, bool has_clip) {
+  Checks checks;
+  checks.axes("users", users, 2, 3);
+  checks.axes("items", items, 2, 3);
+  checks.axes("rated", rated, 1, 2);
+  if (!checks) return checks.error();
   Step s{};
   s.row = from_end(users.dimensions(), 1);
   s.num_users = from_end(users.dimensions(), 2);
   s.num_items = from_end(items.dimensions(), 2);
   s.num_ratings = from_end(rated.dimensions(), 1);
-  if (s.row % LINE || s.row > LINE * MAX_LINES || from_end(items.dimensions(), 1) != s.row)
-    return ffi::Error::InvalidArgument("rows must have the same multiple of 16 floats, at most 512");
+  s.batch_size = batch_size, s.rank = rank, s.num_threads = num_threads;
+  checks.within("the number of users", s.num_users, 1, std::numeric_limits<int32_t>::max());
+  checks.within("the number of items", s.num_items, 1, std::numeric_limits<int32_t>::max());
+  checks.require(s.row > 0 && from_end(items.dimensions(), 1) == s.row && s.row % LINE == 0 &&
+                     s.row <= LINE * MAX_LINES,
+                 "rows must have the same multiple of 16 floats, at most 512");
+  if (!checks) return checks.error();
   const int64_t num_chains = int64_t(users.element_count()) / (s.num_users * s.row);
+  check_numbers(checks, s, num_chains);
+  checks.require(rated.element_type() == ffi::U32 || rated.element_type() == ffi::U16,
+                 "rated must be uint16 or uint32");
+  checks.size("items", items, num_chains * s.num_items * s.row);
+  checks.size("keys", keys, 2 * num_chains, 2);
+  checks.size("step_size", step_size, num_chains, 1);
+  checks.size("largest", largest, num_chains, 1);
+  checks.size("rated", rated, s.num_ratings);
+  checks.size("codes", codes, s.num_ratings);
+  checks.size("levels", levels, 256);
+  checks.size("offsets", offsets, s.num_users + 1);
+  checks.size("user_steps", user_steps, s.num_users, 0);
+  checks.size("user_noises", user_noises, s.num_users, 0);
+  checks.size("item_steps", item_steps, s.num_items, 0);
+  checks.size("item_noises", item_noises, s.num_items, 0);
+  checks.size("quantiles", quantiles, 2 * CELLS);
+  checks.size("new users", *new_users, num_chains * s.num_users * s.row);
+  checks.size("new items", *new_items, num_chains * s.num_items * s.row);
+  checks.size("reports", *reports, 4 * num_chains);
+  checks.size("gradients", *gradients, num_chains * SEGMENTS * s.num_items * s.row);
+  checks.size("norms", *norms, num_chains * (SEGMENTS + 1) * s.num_items);
+  if (checks) checks.offsets("offsets", offsets.typed_data(), s.num_users, s.num_ratings);
+  if (!checks) return checks.error();
   s.rated = rated.untyped_data();
   s.is_wide = rated.element_type() == ffi::U32;
   s.codes = codes.typed_data();
   s.levels = levels.typed_data();
   s.offsets = offsets.typed_data();
   auto given = [](const F32& array, int64_t size) {
-    return int64_t(array.element_count()) == size ? array.typed_data() : nullptr;
+    return int64_t(array.element_count()) == size ? array.typed_data() : nullptr;  // or empty
   };
   s.user_steps = given(user_steps, s.num_users), s.user_noises = given(user_noises, s.num_users);
   s.item_steps = given(item_steps, s.num_items), s.item_noises = given(item_noises, s.num_items);
   s.quantiles = quantiles.typed_data();
-  s.batch_size = batch_size, s.rank = rank, s.num_threads = num_threads;
   s.user_frozen = user_frozen, s.item_frozen = item_frozen;
   s.alpha = alpha, s.precision = precision, s.drift_scale = drift_scale, s.cap = cap;
   s.largest_step = largest_step, s.has_clip = has_clip;
@@ -344,6 +389,8 @@ ffi::Error step_of_chains(F32 users, F32 items, ffi::Buffer<ffi::U32> keys, F32 
     std::memcpy(s.key.words, keys.typed_data() + (keys.element_count() == 2 ? 0 : 2 * chain), 8);
     s.step_size = of_chain(step_size), s.largest = of_chain(largest);
     const Report report = whole_step(s);
+    checks.require(!report.is_outside, "rated names an item that is not there");
+    if (!checks) return checks.error();
     const float told[4] = {report.jump, report.taming, report.wrong, report.largest};
     std::memcpy(reports->typed_data() + 4 * chain, told, sizeof told);
   }
@@ -355,9 +402,15 @@ ffi::Error batch_counts(ffi::Buffer<ffi::U32> key, ffi::Buffer<ffi::S32> offsets
                         ffi::Result<ffi::Buffer<ffi::U8>> counts, int64_t batch_size) {
   Step s{};
   s.num_users = int64_t(offsets.element_count()) - 1;
+  s.num_ratings = int64_t(counts->element_count());
   s.offsets = offsets.typed_data();
-  s.num_ratings = s.offsets[s.num_users];
   s.batch_size = batch_size;
+  Checks checks;
+  checks.size("key", key, 2);
+  checks.within("the number of users", s.num_users, 1, std::numeric_limits<int32_t>::max());
+  checks.within("batch_size", batch_size, 1, s.num_ratings);
+  if (checks) checks.offsets("offsets", s.offsets, s.num_users, s.num_ratings);
+  if (!checks) return checks.error();
   std::memcpy(s.key.words, key.typed_data(), 8);
 #if LEVYMC_X86
   if (has_avx2()) {

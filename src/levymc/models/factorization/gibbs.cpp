@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "checks.h"
 #include "machine.h"
 #include "philox.h"
 #include "xla/ffi/api/ffi.h"
@@ -207,23 +208,54 @@ void draw_side(const Side& side, Key key, int64_t num_threads) {
   for (auto& thread : threads) thread.join();
 }
 
-ffi::Error sweep(ffi::Buffer<ffi::F32> users, ffi::Buffer<ffi::F32> items, ffi::Buffer<ffi::U32> key,
-                 ffi::Buffer<ffi::F32> levels, ffi::Buffer<ffi::S32> user_offsets,
-                 ffi::Buffer<ffi::U32> rated, ffi::Buffer<ffi::U8> user_codes,
-                 ffi::Buffer<ffi::S32> item_offsets, ffi::Buffer<ffi::U32> raters,
-                 ffi::Buffer<ffi::U8> item_codes, ffi::ResultBuffer<ffi::F32> new_users,
-                 ffi::ResultBuffer<ffi::F32> new_items, int64_t rank, double precision, double spread,
-                 int64_t user_frozen, int64_t item_frozen, int64_t num_threads) {
+using F32 = ffi::Buffer<ffi::F32>;
+using S32 = ffi::Buffer<ffi::S32>;
+using U32 = ffi::Buffer<ffi::U32>;
+using U8 = ffi::Buffer<ffi::U8>;
+
+// The ratings as one side has them.
+void check_side(Checks& checks, const char* name, int64_t num_rows, int64_t num_others, const S32& offsets,
+                const U32& partners, const U8& codes) {
+  const std::string side(name);
+  const int64_t num_ratings = int64_t(partners.element_count());
+  checks.size((side + "'s offsets").c_str(), offsets, num_rows + 1);
+  checks.size((side + "'s codes").c_str(), codes, num_ratings);
+  if (!checks) return;
+  checks.offsets((side + "'s offsets").c_str(), offsets.typed_data(), num_rows, num_ratings);
+  checks.indices((side + "'s partners").c_str(), partners.typed_data(), num_ratings, num_others);
+}
+
+ffi::Error sweep(F32 users, F32 items, U32 key, F32 precision, F32 levels, S32 user_offsets, U32 rated,
+                 U8 user_codes, S32 item_offsets, U32 raters, U8 item_codes, ffi::Result<F32> new_users,
+                 ffi::Result<F32> new_items, int64_t rank, double spread, int64_t user_frozen,
+                 int64_t item_frozen, int64_t num_threads) {
+  Checks checks;
+  checks.axes("users", users, 2, 2);
+  checks.axes("items", items, 2, 2);
+  if (!checks) return checks.error();
   const int64_t num_users = users.dimensions()[0], num_items = items.dimensions()[0];
   const int64_t width = users.dimensions()[1];
+  checks.require(width > 0 && width % 16 == 0 && items.dimensions()[1] == width,
+                 "rows must have the same multiple of 16 floats");
+  checks.within("rank", rank, 1, std::min<int64_t>(width, 63));
+  checks.within("num_threads", num_threads, 1, 1 << 16);
+  checks.size("key", key, 2);
+  checks.size("precision", precision, 1);
+  checks.size("levels", levels, 256);
+  checks.size("new users", *new_users, num_users * width);
+  checks.size("new items", *new_items, num_items * width);
+  check_side(checks, "user", num_users, num_items, user_offsets, rated, user_codes);
+  check_side(checks, "item", num_items, num_users, item_offsets, raters, item_codes);
+  if (!checks) return checks.error();
   float *a = new_users->typed_data(), *b = new_items->typed_data();
   if (a != users.typed_data()) std::memcpy(a, users.typed_data(), users.size_bytes());
   if (b != items.typed_data()) std::memcpy(b, items.typed_data(), items.size_bytes());
   const Key words{{key.typed_data()[0], key.typed_data()[1]}};
-  const Side user_side{0, num_users, width, rank, uint64_t(user_frozen), float(precision), float(spread), a, b,
+  const float tau = precision.typed_data()[0];
+  const Side user_side{0, num_users, width, rank, uint64_t(user_frozen), tau, float(spread), a, b,
                        user_offsets.typed_data(), rated.typed_data(), user_codes.typed_data(),
                        levels.typed_data()};
-  const Side item_side{1, num_items, width, rank, uint64_t(item_frozen), float(precision), float(spread), b, a,
+  const Side item_side{1, num_items, width, rank, uint64_t(item_frozen), tau, float(spread), b, a,
                        item_offsets.typed_data(), raters.typed_data(), item_codes.typed_data(),
                        levels.typed_data()};
   draw_side(user_side, words, num_threads);
@@ -240,6 +272,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Arg<xla::ffi::Buffer<xla::ffi::F32>>()
         .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
         .Arg<xla::ffi::Buffer<xla::ffi::F32>>()
+        .Arg<xla::ffi::Buffer<xla::ffi::F32>>()
         .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
         .Arg<xla::ffi::Buffer<xla::ffi::U32>>()
         .Arg<xla::ffi::Buffer<xla::ffi::U8>>()
@@ -249,7 +282,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
         .Ret<xla::ffi::Buffer<xla::ffi::F32>>()
         .Attr<int64_t>("rank")
-        .Attr<double>("precision")
         .Attr<double>("spread")
         .Attr<int64_t>("user_frozen")
         .Attr<int64_t>("item_frozen")

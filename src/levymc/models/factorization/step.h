@@ -137,6 +137,7 @@ struct Drawn {
   uint32_t items[BLOCK + AHEAD];
   float values[BLOCK], weights[BLOCK];
   int count;
+  bool is_outside;  // an item was named that is not there; item 0 stands for all of the block
 };
 
 // Which of 64 bytes are not zero, as bits.
@@ -187,11 +188,17 @@ void list_draws(const Step& s, const Block& block, Drawn& drawn) {
   list_places<Item>(s, block, drawn);
   const Item* rated = (const Item*)s.rated + block.begin;
   const uint8_t* codes = s.codes + block.begin;
+  uint32_t last = 0;
   for (int i = 0; i < drawn.count; ++i) {
     const int place = drawn.places[i];
     drawn.items[i] = rated[place];
+    last = std::max(last, uint32_t(rated[place]));
     drawn.values[i] = s.levels[codes[place]];
     drawn.weights[i] = drawn.histogram[place];
+  }
+  if (int64_t(last) >= s.num_items) {
+    std::fill(drawn.items, drawn.items + drawn.count, 0);
+    drawn.is_outside = true;
   }
   for (int i = 0; i < AHEAD; ++i) drawn.items[drawn.count + i] = 0;
 }
@@ -259,7 +266,7 @@ struct Watch {
   Line jump, taming, largest, wrong;
   Report report() const {
     const float is_wrong = sum_of(wrong) == 0 ? 0.0f : 1.0f;
-    return {largest_of(jump), largest_of(taming), is_wrong, largest_of(largest)};
+    return {largest_of(jump), largest_of(taming), is_wrong, largest_of(largest), false};
   }
 };
 
@@ -322,6 +329,7 @@ Report work_segment(const Step& s, const Segment& segment, int number, uint32_t 
   int place = 0;     // in the list of the block's draws
   int64_t base = 0;  // of the block
   drawn.count = 0;
+  drawn.is_outside = false;
   for (int64_t user = segment.first_user; user < segment.last_user; ++user) {
     if (user % GROUP == 0)
       make_noise(s, uint32_t(user / GROUP), std::min<int64_t>(GROUP, s.num_users - user), USER_NOISE,
@@ -369,7 +377,9 @@ Report work_segment(const Step& s, const Segment& segment, int number, uint32_t 
     move_row<LINES>(user_row, lines, gradient, noise.values.data() + user % GROUP * s.rank, mask, by,
                     cap, watch);
   }
-  return watch.report();
+  Report report = watch.report();
+  report.is_outside = drawn.is_outside;
+  return report;
 }
 
 // |b_i|², scaled, for the clip.

@@ -30,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "checks.h"
 #include "machine.h"
 #include "philox.h"
 #include "xla/ffi/api/ffi.h"
@@ -355,8 +356,22 @@ ffi::Error sweeps(ffi::Buffer<ffi::F32> weights, ffi::Buffer<ffi::F32> bias, ffi
                   ffi::Buffer<ffi::U8> hidden, ffi::Buffer<ffi::U32> key, ffi::ResultBuffer<ffi::U8> drawn,
                   ffi::ResultBuffer<ffi::F32> before, ffi::ResultBuffer<ffi::F32> after,
                   int64_t num_sweeps, int64_t num_threads) {
+  Checks checks;
+  checks.axes("weights", weights, 2, 2);
+  checks.axes("hidden", hidden, 2, 2);
+  if (!checks) return checks.error();
   const int64_t num_visible = weights.dimensions()[0], num_hidden = weights.dimensions()[1];
   const int64_t num_images = hidden.dimensions()[0];
+  checks.size("bias", bias, num_visible);
+  checks.size("hidden", hidden, num_images * num_hidden);
+  checks.size("drive", drive, num_images * num_hidden);
+  checks.size("key", key, 2);
+  checks.size("drawn", *drawn, num_images * num_hidden);
+  checks.size("before", *before, num_images);
+  checks.size("after", *after, num_images);
+  checks.within("num_sweeps", num_sweeps, 0, std::numeric_limits<uint32_t>::max());
+  checks.within("num_threads", num_threads, 1, 1 << 16);
+  if (!checks) return checks.error();
   if (drawn->typed_data() != hidden.typed_data())
     std::memcpy(drawn->typed_data(), hidden.typed_data(), hidden.size_bytes());
   Tables tables(num_visible, num_hidden);
