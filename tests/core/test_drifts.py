@@ -269,7 +269,8 @@ def test_own_radius_at_any_place_and_width(mean, std):
     alpha, unit = 1.5, np.array([-4.0, -1.0, 0.5, 2.0, 4.0])
     positions = mean + std * unit
     exact = [scaled_normal_drift(x, alpha, mean, std) for x in positions.tolist()]
-    computed = over(drifts.quadrature(normal, alpha), positions, mean, std)
+    target = jax.tree_util.Partial(normal, mean=mean, std=std)
+    computed = over(drifts.quadrature(target, alpha), positions)
     assert worst(computed, np.array(exact)) <= 1e-8
 
 
