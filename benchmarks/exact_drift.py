@@ -98,7 +98,11 @@ def check_reference(seed, count=100):
             continue  # Kummer's series is long there
         sign, log_size = reference(*mixture, alpha, float(x))
         found = form.signed_log(jnp.asarray(x))
-        gap = abs(float(found.log_size) - float(log_size)) if float(sign) == float(found.sign) else np.inf
+        gap = (
+            abs(float(found.log_size) - float(log_size))
+            if float(sign) == float(found.sign)
+            else np.inf
+        )
         worst = max(worst, gap)
     return worst
 
@@ -146,7 +150,10 @@ def report(error, estimate, cost, seconds):
         f"median {np.median(cost):.0f}, most {np.max(cost)}"
     )
     is_met = np.mean(np.all(is_right, axis=1)) >= 0.99 and not np.any(~is_right & ~is_flagged)
-    print("bar (99 % of mixtures right at all points, no silent error):", "met" if is_met else "MISSED")
+    print(
+        "bar (99 % of mixtures right at all points, no silent error):",
+        "met" if is_met else "MISSED",
+    )
 
 
 if __name__ == "__main__":

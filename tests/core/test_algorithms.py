@@ -65,7 +65,7 @@ def test_a_step_keeps_structure_shape_and_dtype(name, position, dtype):
     for new, old in zip(jax.tree.leaves(moved), jax.tree.leaves(state), strict=True):
         assert (new.shape, new.dtype) == (old.shape, old.dtype)
     assert isinstance(info, algorithms.Info)
-    assert all(leaf.shape == () for leaf in info)
+    assert all(leaf.shape == () for leaf in jax.tree.leaves(info))
     assert not bool(info.is_divergent)
 
 

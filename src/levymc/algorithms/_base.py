@@ -30,6 +30,8 @@ class Info(NamedTuple):
     is_divergent: the step would have left the finite numbers, and was not made.
     largest_jump: the largest coordinate of the noise.
     taming: how much the drift's step was shortened, from 0 (not) to 1.
+    drift_error: estimated error of the drift where the step began, the largest of the coordinates,
+        relative as the drift says; None where the drift has no estimate.
     """
 
     step_size: Array
@@ -37,6 +39,7 @@ class Info(NamedTuple):
     is_divergent: Array
     largest_jump: Array
     taming: Array
+    drift_error: Array | None = None
 
 
 @runtime_checkable
@@ -64,6 +67,13 @@ class SamplingAlgorithm(Generic[StateT]):
 
     def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
         raise NotImplementedError
+
+    def prepared(self, positions: Any) -> "SamplingAlgorithm[StateT]":
+        """The algorithm as it is best for chains that start at positions, along their first axis.
+
+        Called once before a run, outside compiled programs.
+        """
+        return self
 
 
 @module(static=("algorithm",))

@@ -1,5 +1,6 @@
 r"""The fractional Langevin algorithm, ULA as its α = 2, and the step that FLMC and SG-FLA share."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,9 @@ class Unadjusted(SamplingAlgorithm[State]):
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
         return unadjusted_step(key, state, self.drift, self.how)
 
+    def prepared(self, positions: Any) -> "Unadjusted":
+        return dataclasses.replace(self, drift=self.drift.prepared(positions))
+
 
 def unadjusted_step(
     key: Array,
@@ -136,7 +140,8 @@ def unadjusted_step(
     number = state.step + 1
     step_size = schedules.at(how.schedule, number, position_dtype(state.position))
     scaled, shortening = _scaled_drift(drift, state.position, step_size, how, curvature)
-    move = how.integrator(scaled, state.position, step_size)
+    here = scaled.evaluate(state.position) if scaled.has_estimate else None
+    move = how.integrator(scaled, state.position, step_size, here)
     jump = how.noise.draw(key, state.position, step_size)
     if how.preconditioner is not None:
         jump = noises.stretched(jump, how.preconditioner, how.alpha)
@@ -145,8 +150,17 @@ def unadjusted_step(
     )
     taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
     largest = noises.largest_size(jump)
-    info = Info(step_size, jnp.ones_like(step_size), is_divergent, largest, taming)
+    error = largest_error(here, step_size.dtype)
+    info = Info(step_size, jnp.ones_like(step_size), is_divergent, largest, taming, error)
     return State(position, number), info
+
+
+def largest_error(here: drifts.Evaluation | None, dtype: Any) -> Array | None:
+    """The largest of a drift's estimated errors, if there are any."""
+    if not isinstance(here, drifts.Estimated):
+        return None
+    each = [jnp.max(leaf) for leaf in jax.tree.leaves(here.error)]
+    return jnp.max(jnp.stack(each)).astype(dtype)
 
 
 def _scaled_drift(

@@ -15,7 +15,6 @@ from levymc._checks import is_traced, like, spread
 from ._drift import LogDensity, Position, SignedLog, check_position
 
 
-
 class Coordinates(NamedTuple):
     """A position flattened, the way back, and the log density of the flat vector."""
 

@@ -76,9 +76,7 @@ def _heights(logdensity: Partial, positions: Any, axis: Array, points: Array) ->
     return jax.vmap(along)(positions)
 
 
-def explored_number(
-    logdensity: Partial, centers: np.ndarray, scale: float
-) -> Landscape | None:
+def explored_number(logdensity: Partial, centers: np.ndarray, scale: float) -> Landscape | None:
     """The landscape of a log density of one number; None where it is of something else."""
     dtype = jnp.result_type(float)
     try:

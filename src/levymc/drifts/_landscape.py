@@ -92,9 +92,7 @@ def stacked(landscapes: list[Landscape]) -> Landscape:
     )
 
 
-def _padded(
-    breaks: np.ndarray, singular: np.ndarray, log_mass: Any, smallest: float
-) -> Landscape:
+def _padded(breaks: np.ndarray, singular: np.ndarray, log_mass: Any, smallest: float) -> Landscape:
     span = breaks[-1] - breaks[0] if len(breaks) else 0.0
     wanted = np.log(max(span / smallest, 1.0)) / np.log(8) if smallest else 8
     rungs = int(np.clip(np.ceil(wanted) + 2 * (len(singular) > 0), 3, 8))
@@ -173,9 +171,7 @@ def _modes(
     return modes, widths[best][first], is_kink[best][first]
 
 
-def _zoom(
-    heights: Heights, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _zoom(heights: Heights, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest value between each two points, and where, by grids of ever smaller step."""
     share = np.linspace(0, 1, 9)
     best, top = (low + high) / 2, np.full(low.shape, -np.inf)
@@ -195,9 +191,7 @@ def _widths(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How far from a mode log φ has dropped by a half, to a factor of 1.5, on the farther side."""
     steps = first[:, None] * 1.5 ** np.arange(-40.0, 41.0)
-    drops = np.stack(
-        [_drops(heights, modes, tops, steps), _drops(heights, modes, tops, -steps)]
-    )
+    drops = np.stack([_drops(heights, modes, tops, steps), _drops(heights, modes, tops, -steps)])
     is_near = np.cumprod(np.min(drops, axis=0) <= 0.5, axis=1)
     widths = np.maximum(np.max(np.where(is_near, steps, 0.0), axis=1), steps[:, 0])
     small = widths[:, None] * np.array([0.025, 0.05])
@@ -306,9 +300,7 @@ def _bisect(heights: Heights, cuts: np.ndarray) -> tuple[_Panels, np.ndarray]:
             break
         begin, end = panels.begin[is_open], panels.end[is_open]
         middle = (begin + end) / 2
-        halves = _measured(
-            heights, np.concatenate([begin, middle]), np.concatenate([middle, end])
-        )
+        halves = _measured(heights, np.concatenate([begin, middle]), np.concatenate([middle, end]))
         kept = [part[~is_open] for part in panels]
         joined = [np.concatenate(pair) for pair in zip(kept, halves, strict=True)]
         limits = np.concatenate([smallest[~is_open], np.tile(smallest[is_open], 2)])

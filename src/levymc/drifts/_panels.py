@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from levymc._checks import is_traced
 from levymc.riesz import kernel_constant, unchecked_rule
@@ -25,13 +25,13 @@ from levymc.riesz import kernel_constant, unchecked_rule
 from ._coordinates import Coordinates
 
 NUM_GAUSS = 15  # nodes of a panel
-NUM_LOCAL = 8  # pairs of nodes near x
-_CHANGE = 0.7  # of log φ within the inner radius: eight pairs then give 1e-8 on Student's t
+NUM_LOCAL = 10  # pairs of nodes near x
+_CHANGE = 0.7  # of log φ within the inner radius: ten pairs then give 1e-9 on Student's t
 _PROBE_RATIO = 3.0
 _TAIL_POWER = 1.5  # u = a τ^{-3/2}: thins out the fractional powers that heavy tails have at τ = 0
-# Coefficients that fall like ρ^{-k} give tail = ρ^{-14} and an error of ρ^{-30}; those of a kink,
-# like k^{-2}, a tail of 0.01 and an error of 0.004: ten times the power 3/2 bounds both.
-_ERROR_POWER, _ERROR_FACTOR = 1.5, 10.0
+# Coefficients that fall like ρ^{-k} give a tail of ρ^{-14} and an error of ρ^{-30}; those of a kink,
+# like k^{-2}, a tail of 0.01 and an error of 0.004: fifty times the square bounds both.
+_ERROR_POWER, _ERROR_FACTOR = 2, 50.0
 
 
 def _gauss() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -217,12 +217,3 @@ def _near(
         jnp.sum(fraction * weights, axis=-1),
         _estimate(tail, jnp.max(jnp.abs(fraction), axis=-1)),
     )
-
-
-def differs(log_mass: Array, known: Array) -> Float[Array, " d"]:
-    """How far the mass that the panels see is from the one that is known, relative to either."""
-    return jnp.abs(jnp.tanh((log_mass - known) / 2)) * 2
-
-
-def is_within(breaks: Array, x: Array) -> Bool[Array, " d"]:
-    return (breaks[:, 0] <= x) & (x <= breaks[:, -1])

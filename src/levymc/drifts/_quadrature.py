@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from levymc._checks import (
@@ -210,9 +209,7 @@ class Quadrature(Drift):
         if is_traced((self.center, self.scale, self.modes)) or jnp.ndim(self.scale):
             return self
         more = np.ravel(np.asarray([] if self.modes is None else self.modes, float))
-        found = explored_number(
-            self.logdensity_fn, np.append(self.center, more), float(self.scale)
-        )
+        found = explored_number(self.logdensity_fn, np.append(self.center, more), float(self.scale))
         return self if found is None else self._with(found, "number")
 
     def _with(self, landscape: Any, kind: str) -> "Quadrature":
@@ -250,10 +247,8 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     found = _panels.integrate(place, here, cut, rule)
     error = found.error
     if drift.kind == "number" and place.flat.size == 1:
-        error = jnp.maximum(error, _unknown_mass(found.log_mass, drift.log_mass, here))
-    return Estimated(
-        place.signed_log(found.sign, found.log_size), place.unflatten(error)
-    )
+        error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass), here))
+    return Estimated(place.signed_log(found.sign, found.log_size), place.unflatten(error))
 
 
 def _surroundings(
@@ -263,7 +258,9 @@ def _surroundings(
     x, dtype = place.flat, place.flat.dtype
     if drift.kind == "number" and x.size == 1:
         breaks = jnp.asarray(drift.breaks, dtype)
-        inner, _ = _panels.probe(place, here, _room(breaks, drift.is_singular, x), _PROBES)
+        inner, _ = _panels.probe(
+            place, here, _room(breaks, jnp.asarray(drift.is_singular), x), _PROBES
+        )
         reach = jnp.maximum(x - breaks[0], breaks[-1] - x)
         return inner, reach, breaks - x[:, None], drift.num_rungs
     scale = jnp.asarray(place.spread("scale", drift.scale, position), dtype)

@@ -524,6 +524,9 @@ def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
         is_divergent=unless_fresh(jnp.logical_or, earlier.is_divergent, later.is_divergent),
         largest_jump=unless_fresh(jnp.maximum, earlier.largest_jump, later.largest_jump),
         taming=unless_fresh(jnp.maximum, earlier.taming, later.taming),
+        drift_error=None
+        if later.drift_error is None
+        else unless_fresh(jnp.maximum, earlier.drift_error, later.drift_error),
     )
 
 

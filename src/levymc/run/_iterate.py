@@ -220,7 +220,7 @@ def prepare(
 ) -> Run:
     """From the arguments of a run to a program that is ready to go."""
     num_chains, typed_key = _count_chains(initial_positions), check_key(key)
-    structure, parameters, axes = _numbers_of(algorithm, num_chains)
+    structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
     _check_mesh(mesh, num_chains, is_stored=is_stored)
@@ -310,6 +310,13 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
         for column, same in zip(columns, are_same, strict=True)
     ]
     return structures.pop(), numbers, tuple(None if same else 0 for same in are_same)
+
+
+def _prepared(algorithm: Any, positions: Any) -> Any:
+    """The algorithm, or each of several, for chains that start there."""
+    if isinstance(algorithm, list | tuple) and not hasattr(algorithm, "_fields"):
+        return [as_algorithm(one).prepared(positions) for one in algorithm]
+    return as_algorithm(algorithm).prepared(positions)
 
 
 def _tabulated(algorithm: Any) -> Any:

@@ -237,13 +237,21 @@ def structure_of(run: Run) -> Any:
 
 
 def warned(result: Result) -> Result:
-    """Tell of divergences, with advice."""
+    """Tell of divergences and of drifts in doubt, with advice."""
     if result.num_divergent and isinstance(result.info, Info):
         warnings.warn(
             f"{result.num_divergent} of {result.num_draws * result.num_chains} draws had a step "
             "that would have left the finite numbers and was not made: the chain stayed where it "
             "was, so that the draws are biased. Take a smaller step size, or "
             "levymc.integrators.tamed() or split() in the place of euler().",
+            stacklevel=3,
+        )
+    if result.num_inexact:
+        warnings.warn(
+            f"{result.num_inexact} of {result.num_draws * result.num_chains} draws had a step "
+            "whose drift is in doubt: its estimated error is above 1e-3 (info.drift_error), as "
+            "where the chain is in a mode that the drift's exploration did not find. Give the "
+            "modes, such as those of these draws, to levymc.drifts.quadrature(..., modes=...).",
             stacklevel=3,
         )
     return result
