@@ -6,8 +6,8 @@ Mixtures of one to five normals: positions ±10^U(0, 3), widths 10^U(-2, 2), wei
 uniform on (1.05, 1.95).  At 48 points of each, 32 drawn from it and 16 between its modes, the drift
 of `levymc.drifts.quadrature(logdensity_fn, alpha)` is compared with the closed form.  Errors are
 relative to |b| + median |b|, the median over the mixture's own draws.  A value is right up to 1e-3;
-it is flagged if its estimated error exceeds 1e-3; wrong and not flagged is a silent error.  The bar:
-at least 99 % right, no silent error.
+it is flagged if its estimated error exceeds 1e-3; wrong and not flagged is a silent error.  The
+bar: at least 99 % right, no silent error.
 
 The closed form itself is compared with 30 digits of Kummer's function on a sample.
 """

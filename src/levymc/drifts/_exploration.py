@@ -23,7 +23,7 @@ BATCH = 4096
 
 
 def as_partial(logdensity_fn: LogDensity) -> Partial:
-    """A function as a pytree: numbers in a `jax.tree_util.Partial` are inputs, the rest is static."""
+    """A function as a pytree: the numbers of a `jax.tree_util.Partial` are inputs, it is static."""
     return logdensity_fn if isinstance(logdensity_fn, Partial) else Partial(logdensity_fn)
 
 

@@ -8,9 +8,9 @@ integral with the weight u^{1-α} being exact for the interpolant.  As α → 2 
 the gradient of log φ, with no digit lost and no gradient taken.
 
 Beyond r each side is cut into panels: at the breaks of a landscape, which resolve φ wherever x is,
-and at rungs r q^k around x, which resolve the kernel.  In each panel a Gauss rule in log u; the last
-panel of either side reaches to infinity.  How fast a panel's Legendre coefficients fall gives its
-error.
+and at rungs r q^k around x, which resolve the kernel.  In each panel there is a Gauss rule in
+log u; the last panel of either side reaches to infinity.  How fast a panel's Legendre coefficients
+fall gives its error.
 """
 
 from typing import NamedTuple
@@ -26,11 +26,12 @@ from ._coordinates import Coordinates
 
 NUM_GAUSS = 15  # nodes of a panel
 NUM_LOCAL = 10  # pairs of nodes near x
-_CHANGE = 0.7  # of log φ within the inner radius: ten pairs then give 1e-9 on Student's t
+# Of log φ within the inner radius: ten pairs of nodes then give 1e-9 on Student's t.
+_CHANGE = 0.7
 _PROBE_RATIO = 3.0
 _TAIL_POWER = 1.5  # u = a τ^{-3/2}: thins out the fractional powers that heavy tails have at τ = 0
-# Coefficients that fall like ρ^{-k} give a tail of ρ^{-14} and an error of ρ^{-30}; those of a kink,
-# like k^{-2}, a tail of 0.01 and an error of 0.004: fifty times the square bounds both.
+# Coefficients that fall like ρ^{-k} give a tail of ρ^{-14} and an error of ρ^{-30}; those of a
+# kink, like k^{-2}, a tail of 0.01 and an error of 0.004: fifty times the square bounds both.
 _ERROR_POWER, _ERROR_FACTOR = 2, 50.0
 
 
@@ -162,7 +163,7 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     alpha = rule.alpha[..., None]
     values, errors = _of_panels(far * measure * distance**-alpha)
     masses, _ = _of_panels(far * measure)
-    near, near_error = _near(both, shift, rule.local_weights, cut.inner)
+    near, near_error = _near(both, shift, jnp.asarray(rule.local_weights), cut.inner)
     outer = (2 - rule.alpha) * jnp.sum(side * values, axis=-1, keepdims=True)
     outer_error = (2 - rule.alpha) * jnp.sum(errors, axis=-1, keepdims=True)
     weight = cut.inner[:, None] ** (2 - rule.alpha)

@@ -65,10 +65,11 @@ def quadrature(
     run, along each coordinate through the initial positions of the chains.  A run explores once:
     what it finds later is not looked for again, but seen in the estimate.
 
-    Every value has an estimate of its error, relative to |b| + (∫φ/φ(x))^{1-α}: `evaluate(x).error`,
-    and `info.drift_error` in a run.  Above 1e-3 count a value as wrong.  It is the largest of what
-    the panels' coefficients say and, for a target of one number, of how far the mass that is seen
-    from x is from the one that exploration found: it is large in a mode that exploration missed.
+    Every value has an estimate of its error, relative to |b| + (∫φ/φ(x))^{1-α}: that is
+    `evaluate(x).error`, and `info.drift_error` in a run.  Above 1e-3 count a value as wrong.  It is
+    the larger of what the panels' coefficients show and, for a target of one number, of how far the
+    mass that is seen from x is from the one that exploration found: it is large in a mode that
+    exploration missed.  It is infinite where nothing was explored, nor breaks given.
 
     Targets: φ exactly, up to the quadrature's error: 1e-8 and less on smooth densities, at kinks
     (Laplace), on half-lines and bounded supports, where log φ is -inf or NaN.
@@ -76,13 +77,14 @@ def quadrature(
     Not valid when: exploration misses a mode.  Of a black box nothing more can be known than its
     values at finitely many points; those are, along each line, in a ratio of 1.02 at distances of
     1e-8 to 1e9 `scale` from `center`, from each of the `modes` and from up to 16 chains; 196 608
-    evenly spaced ones within 1100 `scale` of `center`, 0.011 `scale` apart; and 65 536 over the bulk
-    that these show.  A mode is missed where log φ has a local maximum at none of them: narrower
-    than about 0.01 `scale`, than 1 % of its distance from all of these points, and than 1/60 000 of
-    the bulk.  More than 64 modes on a line are not kept, the heaviest first.  A position of D > 1
-    numbers has 2^21 points over all of its D lines through up to 8 positions; with more than 512
-    lines nothing is explored.  There, and where the log density is traced, the panels around x are
-    all there is: a mode between them that none of the nodes meets is missed, and not flagged.
+    evenly spaced ones within 1100 `scale` of `center`, 0.011 `scale` apart; and 65 536 over the
+    bulk that these show.  A mode is missed where log φ has a local maximum at none of them: one
+    that is narrower, where it stands out, than about 0.01 `scale`, than 2 % of its distance from
+    each of those places, and than 1/60 000 of the bulk.  Of more than 64 modes on a line the
+    heaviest are kept.  In D > 1 dimensions 2^21 points go to all of the lines along D coordinates
+    through up to 8 positions; with more than 512 lines nothing is explored.  The density along the
+    line through a later position may differ from those: a mode that is on none of them, and that no
+    node meets, is missed and not flagged.  Where the log density is traced nothing is explored.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.  A `jax.tree_util.Partial` of a
@@ -100,8 +102,8 @@ def quadrature(
             known it is faster.
         num_nodes: with a radius, the density is evaluated twice for each; they are R/60 apart in
             the middle of a radius R if there are 96.
-        anchored: with a radius, take the value at u = 0 from the gradient, which keeps all digits as
-            α → 2.  None: only within 1e-3 of α = 2 (0.15 in float32), or where α is traced.
+        anchored: with a radius, take the value at u = 0 from the gradient, which keeps all digits
+            as α → 2.  None: only within 1e-3 of α = 2 (0.15 in float32), or where α is traced.
 
     Raises:
         ValueError, TypeError: an argument outside its range; when called, `logdensity_fn` not
@@ -245,8 +247,10 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     inner, reach, offsets, rungs = _surroundings(place, here, drift, position)
     cut = _panels.panels(offsets, inner, reach, rungs)
     found = _panels.integrate(place, here, cut, rule)
-    error = found.error
-    if drift.kind == "number" and place.flat.size == 1:
+    error, is_number = found.error, place.flat.size == 1
+    if drift.kind == "open" or (drift.kind == "number" and not is_number):
+        error = jnp.full_like(error, jnp.inf)
+    elif drift.kind == "number":
         error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass), here))
     return Estimated(place.signed_log(found.sign, found.log_size), place.unflatten(error))
 
@@ -297,7 +301,7 @@ def _room(breaks: Float[Array, " n"], is_singular: Array, x: Array) -> Array:
 
 
 def _unknown_mass(log_mass: Array, known: Array, here: Array) -> Array:
-    """How far the mass that is seen from here is from the one known, beyond the rounding of log φ."""
+    """How far the mass that is seen is from the one known, beyond the rounding of log φ."""
     expected = jnp.asarray(known, here.dtype) - here
     gap = jnp.abs(log_mass - expected)
     rounding = 16 * jnp.finfo(here.dtype).eps * (jnp.abs(here) + jnp.abs(expected))
