@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from levymc._checks import is_traced
 from levymc.riesz import kernel_constant, unchecked_rule
@@ -81,11 +81,13 @@ class Panels(NamedTuple):
     """Offsets from x, coordinate by coordinate, between which there is one rule each.
 
     inner: the radius within which both sides are taken together.
+    is_smooth: whether log φ changes little within it.
     near, far: distances of the panels' ends.
     side: 1 ahead, -1 behind.
     """
 
     inner: Float[Array, " d"]
+    is_smooth: Bool[Array, " d"]
     near: Float[Array, "d p"]
     far: Float[Array, "d p"]
     side: Float[Array, "d p"]
@@ -102,10 +104,11 @@ class Integral(NamedTuple):
 
 def probe(
     place: Coordinates, here: Array, largest: Float[Array, " d"], count: int
-) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+) -> tuple[Float[Array, " d"], Float[Array, " d"], Bool[Array, " d"]]:
     """The radius within which log φ changes little, and that beyond which φ is negligible.
 
-    Looked for among `largest` times powers of 1/3.
+    Looked for among `largest` times powers of 1/3; the smallest where none is right, and whether
+    one was.
     """
     powers = jnp.asarray(_PROBE_RATIO ** -np.arange(count - 1.0, -1, -1), largest.dtype)
     distances = largest[:, None] * powers
@@ -115,11 +118,16 @@ def probe(
     inner = jnp.max(jnp.where(is_flat, distances, distances[:, :1]), axis=-1)
     height = jnp.max(sides, axis=0)
     is_bulk = height + jnp.log(distances) > jnp.max(height + jnp.log(distances), -1)[:, None] - 40
-    return inner, jnp.max(jnp.where(is_bulk, distances, 0.0), axis=-1) * _PROBE_RATIO
+    reach = jnp.max(jnp.where(is_bulk, distances, 0.0), axis=-1) * _PROBE_RATIO
+    return inner, reach, is_flat[:, 0] > 0
 
 
 def panels(
-    breaks: Float[Array, "d n"], inner: Float[Array, " d"], reach: Float[Array, " d"], rungs: int
+    breaks: Float[Array, "d n"],
+    inner: Float[Array, " d"],
+    is_smooth: Bool[Array, " d"],
+    reach: Float[Array, " d"],
+    rungs: int,
 ) -> Panels:
     """Cut at the breaks, given as offsets from x, and at inner · q^k, k = 0, …, `rungs`."""
     dtype = breaks.dtype
@@ -134,7 +142,7 @@ def panels(
     one = jnp.abs(jnp.take_along_axis(cuts, begin, axis=-1))
     other = jnp.abs(jnp.take_along_axis(cuts, begin + 1, axis=-1))
     side = jnp.where(begin < middle, -1.0, 1.0).astype(dtype)
-    return Panels(inner, jnp.minimum(one, other), jnp.maximum(one, other), side)
+    return Panels(inner, is_smooth, jnp.minimum(one, other), jnp.maximum(one, other), side)
 
 
 def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Integral:
@@ -149,7 +157,7 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     distance = jnp.concatenate([distance, tail], axis=-2)
     measure = jnp.concatenate([measure, _TAIL_POWER * tail / gauss], axis=-2)
     side = jnp.concatenate([cut.side, jnp.broadcast_to(jnp.array([-1, 1], dtype), ends.shape)], -1)
-    local = cut.inner[:, None] * jnp.asarray(LOCAL_NODES, dtype)
+    local = _representable(place.flat, cut.inner[:, None] * jnp.asarray(LOCAL_NODES, dtype))
 
     offsets = (side[..., None] * distance).reshape(len(side), -1)
     every = place.along(jnp.concatenate([offsets, local, -local], axis=-1)) - here
@@ -163,7 +171,8 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     alpha = rule.alpha[..., None]
     values, errors = _of_panels(far * measure * distance**-alpha)
     masses, _ = _of_panels(far * measure)
-    near, near_error = _near(both, shift, jnp.asarray(rule.local_weights), cut.inner)
+    near, near_error = _near(both, shift, jnp.asarray(rule.local_weights), local)
+    near_error += jnp.exp(-shift) / cut.inner * _doubt(place.flat, here, cut)
     outer = (2 - rule.alpha) * jnp.sum(side * values, axis=-1, keepdims=True)
     outer_error = (2 - rule.alpha) * jnp.sum(errors, axis=-1, keepdims=True)
     weight = cut.inner[:, None] ** (2 - rule.alpha)
@@ -184,6 +193,17 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     )
 
 
+def _representable(x: Float[Array, " d"], offsets: Float[Array, "d n"]) -> Float[Array, "d n"]:
+    """Offsets as x + offset is rounded: a difference is divided by what it was taken over."""
+    return (x[:, None] + offsets) - x[:, None]
+
+
+def _doubt(x: Float[Array, " d"], here: Array, cut: Panels) -> Float[Array, " d"]:
+    """The error of F times the inner radius, which rounding leaves; all of it where φ is rough."""
+    rounding = jnp.finfo(x.dtype).eps * (4 * (1 + jnp.abs(here)) + jnp.abs(x) / cut.inner / 4)
+    return jnp.where(cut.is_smooth, rounding, 1.0)
+
+
 def _outermost(cut: Panels, side: int) -> Float[Array, " d"]:
     return jnp.max(jnp.where(cut.side == side, cut.far, cut.inner[:, None]), axis=-1)
 
@@ -202,7 +222,7 @@ def _estimate(tail: Array, size: Array) -> Array:
 
 
 def _near(
-    both: Float[Array, "d 2 n"], shift: Array, weights: Array, inner: Array
+    both: Float[Array, "d 2 n"], shift: Array, weights: Array, local: Float[Array, "d n"]
 ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
     """(2-α) ∫ F(rv) v^{1-α} dv within the inner radius r, and its error."""
     ahead, behind = both[:, 0], both[:, 1]
@@ -210,7 +230,6 @@ def _near(
     gap = jnp.where(larger == -jnp.inf, 0.0, ahead - behind)
     # e^ahead - e^behind, with no digit lost where the two are close.
     size = jnp.exp(larger - shift[:, None]) * -jnp.expm1(-jnp.abs(gap))
-    local = inner[:, None] * jnp.asarray(LOCAL_NODES, both.dtype)
     fraction = jnp.sign(gap) * size / local
     last = jnp.asarray(LOCAL_MATRIX[-2:], both.dtype)
     tail = jnp.sum(jnp.abs(fraction @ last.T), axis=-1)

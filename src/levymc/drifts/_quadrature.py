@@ -244,8 +244,7 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     place = coordinates(drift.logdensity_fn, position)
     rule = place.by_coordinate(_panels.Kernel, drift.rules, position)
     here = place.logdensity(place.flat)
-    inner, reach, offsets, rungs = _surroundings(place, here, drift, position)
-    cut = _panels.panels(offsets, inner, reach, rungs)
+    cut = _panels_at(place, here, drift, position)
     found = _panels.integrate(place, here, cut, rule)
     error, is_number = found.error, place.flat.size == 1
     if drift.kind == "open" or (drift.kind == "number" and not is_number):
@@ -255,35 +254,40 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     return Estimated(place.signed_log(found.sign, found.log_size), place.unflatten(error))
 
 
-def _surroundings(
+def _panels_at(
     place: Coordinates, here: Array, drift: Quadrature, position: Position
-) -> tuple[Array, Array, Array, int]:
-    """The inner radius, how far rungs reach, the breaks as offsets, and the number of rungs."""
+) -> _panels.Panels:
+    """The panels that the landscape and the density around x ask for."""
     x, dtype = place.flat, place.flat.dtype
     if drift.kind == "number" and x.size == 1:
         breaks = jnp.asarray(drift.breaks, dtype)
-        inner, _ = _panels.probe(
-            place, here, _room(breaks, jnp.asarray(drift.is_singular), x), _PROBES
-        )
+        room = _room(breaks, jnp.asarray(drift.is_singular), x)
+        inner, _, is_smooth = _panels.probe(place, here, room, _PROBES)
         reach = jnp.maximum(x - breaks[0], breaks[-1] - x)
-        return inner, reach, breaks - x[:, None], drift.num_rungs
+        return _panels.panels(breaks - x[:, None], inner, is_smooth, reach, drift.num_rungs)
     scale = jnp.asarray(place.spread("scale", drift.scale, position), dtype)
     largest = scale * 3.0 ** (_OPEN_PROBES // 2)
-    inner, reach = _panels.probe(place, here, largest, _OPEN_PROBES)
+    inner, reach, is_smooth = _panels.probe(place, here, largest, _OPEN_PROBES)
+    offsets, rungs = _breaks_of(drift, x) - x[:, None], drift.num_rungs
     if drift.kind == "number":
         # Along an axis of a vector it is another density: as many panels, all by rungs.
         rungs = (len(drift.breaks) + 2 * drift.num_rungs) // 2 - 2
-        return inner, reach, jnp.zeros((x.size, 0), dtype), rungs
-    rows = jnp.asarray(drift.breaks, dtype)
+    if offsets.shape[-1]:
+        reach = jnp.maximum(reach, jnp.max(jnp.abs(offsets), axis=-1))
+    return _panels.panels(offsets, inner, is_smooth, reach, rungs)
+
+
+def _breaks_of(drift: Quadrature, x: Array) -> Float[Array, "d n"]:
+    """A row for each coordinate of a vector."""
+    if drift.kind == "number":
+        return jnp.zeros((x.size, 0), x.dtype)
+    rows = jnp.asarray(drift.breaks, x.dtype)
     if drift.kind == "lines" and rows.shape[0] != x.size:
         raise ValueError(
             f"`position` must have the {rows.shape[0]} coordinates that the drift was prepared "
             f"for, got {x.size}. Prepare it for these."
         )
-    offsets = jnp.broadcast_to(rows, (x.size, rows.shape[-1])) - x[:, None]
-    if offsets.shape[-1]:
-        reach = jnp.maximum(reach, jnp.max(jnp.abs(offsets), axis=-1))
-    return inner, reach, offsets, drift.num_rungs
+    return jnp.broadcast_to(rows, (x.size, rows.shape[-1]))
 
 
 def _room(breaks: Float[Array, " n"], is_singular: Array, x: Array) -> Array:
