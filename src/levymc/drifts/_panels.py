@@ -199,9 +199,9 @@ def _representable(x: Float[Array, " d"], offsets: Float[Array, "d n"]) -> Float
 
 
 def _doubt(x: Float[Array, " d"], here: Array, cut: Panels) -> Float[Array, " d"]:
-    """The error of F times the inner radius, which rounding leaves; all of it where φ is rough."""
+    """The error of F times the inner radius, by rounding; more than all of it where φ is rough."""
     rounding = jnp.finfo(x.dtype).eps * (4 * (1 + jnp.abs(here)) + jnp.abs(x) / cut.inner / 4)
-    return jnp.where(cut.is_smooth, rounding, 1.0)
+    return jnp.where(cut.is_smooth, rounding, 10.0)
 
 
 def _outermost(cut: Panels, side: int) -> Float[Array, " d"]:
