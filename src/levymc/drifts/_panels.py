@@ -145,43 +145,70 @@ def panels(
     return Panels(inner, is_smooth, jnp.minimum(one, other), jnp.maximum(one, other), side)
 
 
+class _Nodes(NamedTuple):
+    """Of all panels, those to infinity last: distances, du, u^{-α} du; and the panels' sides."""
+
+    distance: Float[Array, "d p g"]
+    measure: Float[Array, "d p g"]
+    kernel: Float[Array, "d p g"]
+    side: Float[Array, "d p"]
+
+
+def _nodes(cut: Panels, alpha: Float[Array, "... 1"]) -> _Nodes:
+    """u = a (b/a)^s in a panel from a to b, and a s^{-3/2} in the last on either side."""
+    dtype = cut.near.dtype
+    power = (alpha - 1)[..., None]
+    stretch = jnp.log(cut.far / cut.near)[..., None]
+    middle = jnp.sqrt(cut.far * cut.near)[..., None]
+    distance = middle * _mirrored(stretch)
+    kernel = stretch * jnp.exp(-power * jnp.log(middle)) / _mirrored(power * stretch)
+    ends = jnp.stack([_outermost(cut, -1), _outermost(cut, 1)], axis=-1)[..., None]
+    gauss = jnp.asarray(GAUSS_NODES, dtype)
+    tail = ends * gauss**-_TAIL_POWER
+    slope = _TAIL_POWER / gauss
+    sides = jnp.broadcast_to(jnp.array([-1, 1], dtype), ends.shape[:-1])
+    return _Nodes(
+        jnp.concatenate([distance, tail], axis=-2),
+        jnp.concatenate([distance * stretch, tail * slope], axis=-2),
+        jnp.concatenate([kernel, slope * jnp.exp(-power * jnp.log(tail))], axis=-2),
+        jnp.concatenate([cut.side, sides], axis=-1),
+    )
+
+
+def _mirrored(stretch: Float[Array, "d p 1"]) -> Float[Array, "d p g"]:
+    """exp(stretch · (s - 1/2)) at Gauss's nodes s: they lie symmetrically, and half suffice."""
+    half = jnp.asarray(0.5 - GAUSS_NODES[: NUM_GAUSS // 2], stretch.dtype)
+    large = jnp.exp(stretch * half)
+    return jnp.concatenate([1 / large, jnp.ones_like(stretch), large[..., ::-1]], axis=-1)
+
+
 def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Integral:
     """The drift from the panels, in units of the largest φ that is seen."""
     dtype = place.flat.dtype
-    gauss = jnp.asarray(GAUSS_NODES, dtype)
-    stretch = jnp.log(cut.far / cut.near)
-    distance = cut.near[..., None] * jnp.exp(stretch[..., None] * gauss)
-    measure = distance * stretch[..., None]
-    ends = jnp.stack([_outermost(cut, -1), _outermost(cut, 1)], axis=-1)
-    tail = ends[..., None] * gauss**-_TAIL_POWER
-    distance = jnp.concatenate([distance, tail], axis=-2)
-    measure = jnp.concatenate([measure, _TAIL_POWER * tail / gauss], axis=-2)
-    side = jnp.concatenate([cut.side, jnp.broadcast_to(jnp.array([-1, 1], dtype), ends.shape)], -1)
+    nodes = _nodes(cut, jnp.asarray(rule.alpha))
     local = _representable(place.flat, cut.inner[:, None] * jnp.asarray(LOCAL_NODES, dtype))
-
-    offsets = (side[..., None] * distance).reshape(len(side), -1)
+    offsets = (nodes.side[..., None] * nodes.distance).reshape(len(local), -1)
     every = place.along(jnp.concatenate([offsets, local, -local], axis=-1)) - here
     every = jnp.where(jnp.isnan(every), -jnp.inf, every)
     shift = jnp.max(every, axis=-1)
     shift = jnp.where(jnp.isfinite(shift), shift, 0.0)
     heights = jnp.exp(every - shift[:, None])
-    far = heights[:, : offsets.shape[-1]].reshape(distance.shape)
-    both = every[:, offsets.shape[-1] :].reshape(len(side), 2, NUM_LOCAL)
+    far = heights[:, : offsets.shape[-1]].reshape(nodes.distance.shape)
+    both = every[:, offsets.shape[-1] :].reshape(len(local), 2, NUM_LOCAL)
 
-    alpha = rule.alpha[..., None]
-    values, errors = _of_panels(far * measure * distance**-alpha)
-    masses, _ = _of_panels(far * measure)
+    values, errors = _of_panels(far * nodes.kernel)
     near, near_error = _near(both, shift, jnp.asarray(rule.local_weights), local)
     near_error += jnp.exp(-shift) / cut.inner * _doubt(place.flat, here, cut)
-    outer = (2 - rule.alpha) * jnp.sum(side * values, axis=-1, keepdims=True)
-    outer_error = (2 - rule.alpha) * jnp.sum(errors, axis=-1, keepdims=True)
     weight = cut.inner[:, None] ** (2 - rule.alpha)
+    outer, outer_error = (
+        (2 - rule.alpha) * jnp.sum(part, axis=-1, keepdims=True)
+        for part in (nodes.side * values, errors)
+    )
     total = (rule.constant * (outer + weight * near[:, None]))[:, 0]
     error = (rule.constant * (outer_error + weight * near_error[:, None]))[:, 0]
-    local_mass = jnp.sum(
-        jnp.exp(both - shift[:, None, None]) * jnp.asarray(LOCAL_MASS, dtype), axis=(1, 2)
-    )
-    log_mass = jnp.log(jnp.sum(masses, axis=-1) + cut.inner * local_mass) + shift
+    masses = jnp.sum((far * nodes.measure) @ jnp.asarray(GAUSS_WEIGHTS, dtype), axis=-1)
+    beside = heights[:, offsets.shape[-1] :] @ jnp.tile(jnp.asarray(LOCAL_MASS, dtype), 2)
+    log_mass = jnp.log(masses + cut.inner * beside) + shift
     scale = jnp.exp((1 - rule.alpha[..., 0]) * log_mass - shift)
     relative = error / (jnp.abs(total) + scale)
     is_known = jnp.isfinite(here) & jnp.isfinite(relative)
