@@ -17,7 +17,7 @@ from levymc import drifts, targets
 from levymc.riesz import kernel_constant
 from levymc.run import _iterate
 
-ALPHAS = (1.05, 1.5, 1.9)
+ALPHAS = (1.05, 1.9)
 POINTS = 16
 
 
@@ -89,6 +89,20 @@ def test_modes_far_apart_and_wide_ones(name):
         exact = np.asarray(closed_form(form, jnp.asarray(positions)))
         drift = drifts.quadrature(mixture_of(weights, means, stds), alpha)
         checked(drift, positions, exact, 1e-6)
+
+
+def test_the_flow_between_two_modes():
+    """b φ between the modes balances the jumps across: it decides the weights of FLMC's law.
+
+    It is the same number as far as floats tell, though b itself overflows.
+    """
+    parts = tuple(map(np.array, MIXTURES["two modes"]))
+    positions = np.resize([-25.0, -10.0, 0.0, 7.0, 20.0, 28.0], POINTS)
+    found = evaluated(drifts.quadrature(mixture_of(*parts), 1.5), jnp.asarray(positions))
+    exact = jax.jit(jax.vmap(drifts.gaussian_mixture(1.5, *parts).signed_log))(positions)
+    np.testing.assert_array_equal(found.signed_log().sign, exact.sign)
+    np.testing.assert_allclose(found.signed_log().log_size, exact.log_size, rtol=0, atol=1e-6)
+    assert np.max(found.error) <= 1e-3
 
 
 def constant(alpha):
@@ -257,19 +271,3 @@ def test_other_algorithms_report_no_error_of_the_drift():
         targets.double_well, 0.1, drift=drifts.quadrature(targets.double_well, 1.8)
     )
     assert jax.eval_shape(algorithm.step, jax.random.key(0), algorithm.init(0.5))[1] is not None
-
-
-@pytest.mark.nightly
-def test_the_law_of_flmc_on_two_modes_far_apart():
-    """The left mass is 0.9, and was 0.775.
-
-    2048 chains from the target, 10 units of time, in which most change their mode.  By Hoeffding a
-    right sampler of independent chains is off by more than 0.06 with probability 6e-7.
-    """
-    weights, means, stds = map(np.array, MIXTURES["two modes"])
-    key_start, key_run = jax.random.split(jax.random.key(1))
-    starts = jnp.where(jax.random.uniform(key_start, (2048,)) < 0.9, -30.0, 30.0)
-    algorithm = levymc.flmc(mixture_of(weights, means, stds), 0.01, 1.5)
-    run = levymc.sample(algorithm, key_run, starts, 3000, thin=[3000], progress=False)
-    assert run.num_inexact == 0
-    assert abs(np.mean(run.positions < 0) - 0.9) <= 0.06
