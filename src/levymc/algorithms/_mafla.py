@@ -1,5 +1,6 @@
 r"""The Metropolis-adjusted fractional Langevin algorithm: exact for every step."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -101,6 +102,9 @@ class Mafla(SamplingAlgorithm[LangevinState]):
         largest = proposal.largest_jump
         info = Info(eta, outcome.rate, outcome.is_divergent, largest, proposal.taming)
         return LangevinState(*chosen, number), info
+
+    def prepared(self, positions: Any) -> "Mafla":
+        return dataclasses.replace(self, drift=self.drift.prepared(positions))
 
     def _log_q(self, jump: Any, eta: Array) -> Array:
         """log q of a jump, up to a constant."""

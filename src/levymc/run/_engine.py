@@ -528,6 +528,9 @@ def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
         is_outside=jax.tree.map(
             functools.partial(unless_fresh, jnp.logical_or), earlier.is_outside, later.is_outside
         ),
+        drift_error=jax.tree.map(
+            functools.partial(unless_fresh, jnp.maximum), earlier.drift_error, later.drift_error
+        ),
     )
 
 

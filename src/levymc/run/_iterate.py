@@ -228,7 +228,7 @@ def prepare(
 ) -> Run:
     """From the arguments of a run to a program that is ready to go."""
     num_chains, typed_key = _count_chains(initial_positions), check_key(key)
-    structure, parameters, axes = _numbers_of(algorithm, num_chains)
+    structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
     _check_mesh(mesh, num_chains, is_stored=is_stored)
@@ -333,6 +333,13 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
     return structures.pop(), numbers, tuple(None if same else 0 for same in are_same)
 
 
+def _prepared(algorithm: Any, positions: Any) -> Any:
+    """The algorithm, or each of several, for chains that start there."""
+    if isinstance(algorithm, list | tuple) and not hasattr(algorithm, "_fields"):
+        return [as_algorithm(one).prepared(positions) for one in algorithm]
+    return as_algorithm(algorithm).prepared(positions)
+
+
 def _tabulated(algorithm: Any) -> Any:
     return jax.tree.map(
         lambda node: node.tabulated() if noises.is_variable(node) else node,
@@ -417,10 +424,10 @@ def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Sou
 
 
 def _check_finite(states: Any, positions: Any) -> None:
-    """Refuse starts at which something is not finite."""
+    """Refuse starts at which something is not finite; a drift is not where it vanishes."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            name = jax.tree_util.keystr(path).removeprefix(".")
+        name = jax.tree_util.keystr(path).removeprefix(".")
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
             _refuse_starts(name, np.asarray(leaf, np.float64), positions)
 
 

@@ -22,6 +22,7 @@ FORMAT = 3
 MOST_ROWS = 12
 LEVELS = (0.05, 0.5, 0.95)
 COLUMNS = ("", "5 %", "median", "95 %")
+LARGEST_DRIFT_ERROR = 1e-3
 AT_ONCE = 64 * 2**20  # bytes of draws that are worked on at once
 # What ArviZ calls the statistics of ours and of BlackJAX's samplers.
 STATISTICS = {
@@ -34,6 +35,7 @@ STATISTICS = {
     "largest_jump": "largest_jump",
     "taming": "taming",
     "is_outside": "outside",
+    "drift_error": "drift_error",
 }
 
 
@@ -80,6 +82,13 @@ class Result:
         """Those of them that would have ended where log φ is not finite."""
         found = self.statistics.get("outside")
         return 0 if found is None else int(np.sum(found))
+
+    @property
+    def num_inexact(self) -> int:
+        """Draws with a step whose drift was in doubt: its estimated error was more than 1e-3."""
+        found = self.statistics.get("drift_error")
+        # Not "more than": what is NaN is in doubt.
+        return 0 if found is None else int(np.sum(~(found <= LARGEST_DRIFT_ERROR)))
 
     @property
     def statistics(self) -> dict[str, np.ndarray]:
@@ -199,6 +208,8 @@ class Result:
             text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
             text += f", {self.num_divergent} {'refused' if self.is_exact else 'divergent'}"
+        if self.num_inexact:
+            text += f", {self.num_inexact} with a drift in doubt"
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 

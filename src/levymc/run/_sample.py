@@ -263,4 +263,12 @@ def warned(result: Result) -> Result:
                 + remedy,
                 stacklevel=3,
             )
+    if result.num_inexact:
+        warnings.warn(
+            f"{result.num_inexact} of {result.num_draws * result.num_chains} draws had a step "
+            "whose drift is in doubt: its estimated error is above 1e-3 (info.drift_error), as "
+            "where the chain is in a mode that the drift's exploration did not find. Give the "
+            "modes, such as those of these draws, to levymc.drifts.quadrature(..., modes=...).",
+            stacklevel=3,
+        )
     return result
