@@ -1,4 +1,7 @@
-r"""Step sizes η_n, as functions of the step's number n = 1, 2, …"""
+r"""Step sizes η_n, as functions of the step's number n = 1, 2, …, 2³¹ - 1.
+
+In a longer run n stays there, and the step size with it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -88,6 +91,11 @@ def as_schedule(step_size: Any) -> Schedule:
     check_positive("step_size", step_size(1), "It was asked for its first step, n = 1.")
     is_pytree = not jax.tree_util.all_leaves([step_size])
     return step_size if is_pytree else FromFunction(step_size)
+
+
+def following(n: Array) -> Array:
+    """The number of the next step; once it is the largest of its type, it stays that."""
+    return jnp.minimum(n, jnp.iinfo(n.dtype).max - 1) + 1
 
 
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:

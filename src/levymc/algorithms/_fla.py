@@ -133,7 +133,7 @@ def unadjusted_step(
     curvature: Callable[[Any], Any] | None = None,
 ) -> tuple[State, Info]:
     r"""X_{n+1} = X_n + (integrator's move over η_{n+1}) + η_{n+1}^{1/α} ΔL_{n+1}."""
-    number = state.step + 1
+    number = schedules.following(state.step)
     step_size = schedules.at(how.schedule, number, position_dtype(state.position))
     scaled, shortening = _scaled_drift(drift, state.position, step_size, how, curvature)
     move = how.integrator(scaled, state.position, step_size)

@@ -90,7 +90,7 @@ class Mafla(SamplingAlgorithm[MaflaState]):
 
     def step(self, key: Array, state: MaflaState, *minibatch: Any) -> tuple[MaflaState, Info]:
         key_noise, key_accept = jax.random.split(key)
-        how, number = self.how, state.step + 1
+        how, number = self.how, schedules.following(state.step)
         eta = schedules.at(how.schedule, number, position_dtype(state.position))
         drift = self._scaled(state.position)
         move = how.integrator(drift, state.position, eta, state.drift)
