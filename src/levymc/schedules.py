@@ -1,4 +1,7 @@
-r"""Step sizes η_n, as functions of the step's number n = 1, 2, …"""
+r"""Step sizes η_n, as functions of the step's number n = 1, 2, …, 2³¹ - 1.
+
+In a longer run n stays there, and the step size with it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -92,6 +95,11 @@ def as_schedule(step_size: Any) -> Schedule:
     return step_size if is_pytree else FromFunction(step_size)
 
 
+def following(n: Array) -> Array:
+    """The number of the next step; once it is the largest of its type, it stays that."""
+    return jnp.minimum(n, jnp.iinfo(n.dtype).max - 1) + 1
+
+
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
     """η_n in the precision of the position."""
     return jnp.asarray(schedule(n), dtype)
@@ -108,10 +116,11 @@ def check_steps(schedule: Any, first: int, count: int) -> None:
 
     `schedule` is one of `as_schedule`; a constant was checked when it was made.
     """
+    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - ASKED_AT_ONCE)  # later, η stays
     if isinstance(schedule, Constant):
         return
-    for begin in range(first, first + count, ASKED_AT_ONCE):
-        length = min(ASKED_AT_ONCE, first + count - begin)
+    for begin in range(first, end, ASKED_AT_ONCE):
+        length = min(ASKED_AT_ONCE, end - begin)
         sizes = np.asarray(_sizes(schedule, jnp.int32(begin)))[:length]
         wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
         if len(wrong):

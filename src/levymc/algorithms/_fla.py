@@ -191,7 +191,7 @@ class Unadjusted(SamplingAlgorithm[LangevinState]):
         return langevin_start(self, where)
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
-        number = state.step + 1
+        number = schedules.following(state.step)
         proposal = propose(key, state.position, number, self.drift, self.how, state.drift)
         there = known_at(self, proposal.position)
         is_outside = proposal.is_valid & ~jnp.isfinite(there[1])

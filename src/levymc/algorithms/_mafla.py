@@ -90,7 +90,7 @@ class Mafla(SamplingAlgorithm[LangevinState]):
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         key_noise, key_accept = jax.random.split(key)
-        number, how = state.step + 1, self.how
+        number, how = schedules.following(state.step), self.how
         proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)
         eta, there = proposal.step_size, known_at(self, proposal.position)
         back = how.integrator(in_own_time(self.drift, there[0], how), there[0], eta, there[2])

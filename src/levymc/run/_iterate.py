@@ -16,9 +16,10 @@ from jaxtyping import Array
 
 from levymc import noises, schedules
 from levymc._checks import check_count, check_floating, check_key
-from levymc.algorithms import Algorithm, SamplingAlgorithm, as_algorithm
+from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
+    EPOCH,
     MOST_MARKS,
     NEVER,
     NO_DATA,
@@ -34,6 +35,7 @@ from ._engine import (
     chain_keys,
     compile_init,
     compile_program,
+    keys_of_epoch,
     rebuild,
 )
 from ._minibatches import source_of
@@ -41,6 +43,7 @@ from .marks import At, Every, MarksLike, as_marks
 from .observe import Observer
 
 FIRST_STEPS = 8
+MOST_STEPS = 2**62
 SECONDS_PER_CALL = 0.25  # so that a progress bar moves, and Ctrl-C is heard
 _ENDED = (
     "`minibatches` ended after {} of {} steps, and the run with them. "
@@ -71,6 +74,7 @@ class Plan(NamedTuple):
 
     def call(self, done: int, most: int, slots: int) -> Call:
         """The next call after `done` steps, of at most `most`, with at most `slots` draws."""
+        most = min(most, EPOCH - done % EPOCH)
         if done < self.burn_in:
             nowhere = np.zeros(0, np.int64)
             return _call(done, min(most, self.burn_in - done), False, nowhere, nowhere)
@@ -95,16 +99,18 @@ def _call(first: int, count: int, is_fresh: bool, kept: np.ndarray, seen: np.nda
         flag = np.zeros(MOST_MARKS, bool)
         flag[: len(places)] = np.isin(places, marks)
         flags.append(flag)
-    return Call(np.int32(first), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
+    within = first % EPOCH
+    return Call(np.int32(within), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
 
 
 class Run(NamedTuple):
     """A run that is ready.
 
     parameters: the algorithm's numbers.  carry: the chains at their starts.
-    names: of the observers.
+    names: of the observers.  key_kind: of random keys, as JAX calls it.
     algorithm: its name.  is_exact: whether its target is φ at every step size; None: not known.
     schedule: its step sizes as a function of n, if it has one.
+    batch_size: of minibatches that are drawn in the program.
     """
 
     plan: Plan
@@ -114,9 +120,11 @@ class Run(NamedTuple):
     feed: Feed
     carry: Leaves
     names: tuple[str, ...]
+    key_kind: str
     algorithm: str = ""
     is_exact: bool | None = None
     schedule: Callable[[Any], Any] | None = None
+    batch_size: int | None = None
 
 
 class Part(NamedTuple):
@@ -196,7 +204,8 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     if run.schedule is not None:
         schedules.check_steps(run.schedule, done, fed)
     call = call._replace(count=np.int32(fed))
-    moved, draws = run.program.advance(run.parameters, carry, run.keys, data, call)
+    keys = keys_of_epoch(run.keys, done // EPOCH, run.key_kind)
+    moved, draws = run.program.advance(run.parameters, carry, keys, data, call)
     num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted)
 
@@ -279,6 +288,8 @@ def _start(
         tuple(map(_shape, data)),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
+    if plan.total >= EPOCH and not any(axis == 0 for axis in recipe.chain_axes):
+        _warn_of_counting(program)
     begun = program.begin(leaves)
     if mesh is not None:
         keys, begun = _over_devices(mesh, (keys, begun))
@@ -290,10 +301,23 @@ def _start(
         source.feed,
         begun,
         tuple(observers),
+        recipe.key_kind,
         algorithm.name,
         algorithm.is_exact,
         algorithm.step_schedule,
+        source.batch_size,
     )
+
+
+def _warn_of_counting(program: Program) -> None:
+    """Tell that a schedule ends before the run does."""
+    varying = jax.tree.unflatten(jax.tree.structure(program.draws), program.varying)
+    if isinstance(varying.info, Info) and varying.info.step_size:
+        warnings.warn(
+            "`num_steps` is more than a schedule can count: from step 2³¹ on, the step size stays "
+            "what it is then. The weights are those of the steps that are made.",
+            stacklevel=5,
+        )
 
 
 def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
@@ -371,9 +395,9 @@ def _plan(
 
 def check_total(steps: int) -> None:
     """Refuse more steps than the program can count."""
-    if steps >= NEVER:
+    if steps > MOST_STEPS:
         raise ValueError(
-            f"`num_steps` must be less than 2³¹ with the burn-in, got {steps}. "
+            f"`num_steps` must be at most 2⁶² with the burn-in, got {steps}. "
             "Run more chains, or begin anew from the last positions."
         )
 
@@ -512,7 +536,8 @@ def iterate(
     With a `store` the same call, made again, goes on where the last one ended, however that was:
     with the visit after the last whose loop came to its end and was committed, bit for bit as if
     nothing had happened.  Of a run that is complete, the last visit is given again.  `at` may be
-    another then, but the functions of the algorithm are those of the store.
+    another then; all else is compared with what the store holds, the functions of the algorithm by
+    the program that they make.
 
     Args:
         at: the steps after which to stop: every k-th, a list of them, or
@@ -557,10 +582,11 @@ def iterate(
     )
     if store is None:
         return _visits(run, march(run, run.carry, stops=stops), stops)
-    from ._store import begin_or_open, parts
+    from ._create import begin_or_open
+    from ._store import parts
 
-    opened = begin_or_open(Path(store), run)
-    return _visits(run, parts(opened, run.feed, stops, commit_seconds), stops)
+    path = begin_or_open(Path(store), run)
+    return _visits(run, parts(path, run.feed, stops, commit_seconds), stops)
 
 
 def _visits(

@@ -2,7 +2,6 @@ r"""What a run leaves: draws, weights, and what to know of them; on a screen, an
 
 import io
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
@@ -13,7 +12,7 @@ import jax
 import numpy as np
 
 from levymc._trees import named_leaves
-from levymc._workdir import atomic_bytes
+from levymc._workdir import atomic_bytes, parse_json
 from levymc.algorithms import Info
 
 from ._engine import Draws
@@ -274,7 +273,10 @@ def to_json(tree: Any) -> Any:
         return {"kind": "constant", "value": value.tolist(), "dtype": str(tree.value.dtype)}
     if isinstance(tree, dict):
         if not all(isinstance(key, str) for key in tree):
-            raise TypeError("A store needs positions whose dictionaries have strings as keys.")
+            raise TypeError(
+                "A store needs positions whose dictionaries have strings as keys, got "
+                f"{list(tree)}. Rename them."
+            )
         return {"kind": "dict", "items": {key: to_json(value) for key, value in tree.items()}}
     if hasattr(tree, "_fields"):
         items = {key: to_json(value) for key, value in tree._asdict().items()}
@@ -296,6 +298,8 @@ def from_json(node: Any) -> Any:
     if kind == "none":
         return None
     if kind == "constant":
+        if np.dtype(node["dtype"]).kind not in "biuf":
+            raise ValueError(f"a constant has the type {node['dtype']}")
         return Constant(np.asarray(node["value"], node["dtype"]))
     if kind in ("list", "tuple"):
         values = [from_json(value) for value in items]
@@ -327,14 +331,18 @@ def load_saved(path: Path) -> Result:
     """Read a result, or report what is wrong with the file."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            header = json.loads(bytes(archive["levymc"]))
+            header = parse_json(bytes(archive["levymc"]))
             leaves = [archive[str(place)] for place in range(len(archive.files) - 1)]
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        if header["format"] == FORMAT:
+            structure = from_json(header["structure"])
+            tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], structure)
+            return Result(**tree, **{name: header[name] for name in FACTS})
+    except Exception as error:  # a damaged archive may make its reader stumble in any way
         raise ValueError(
             f"{path} is no result of levymc, or a damaged one ({type(error).__name__}). "
             "Give a file of Result.save, or the folder of a store."
         ) from error
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
-    tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], from_json(header["structure"]))
-    return Result(**tree, **{name: header[name] for name in FACTS})
+    raise ValueError(
+        f"{path} has format {header['format']}; this version reads {FORMAT}. "
+        "Use the version of levymc that wrote it."
+    )
