@@ -74,9 +74,9 @@ MIXTURES = {
 @pytest.mark.parametrize(
     "name",
     [
-        "two modes",
+        "narrow",
         "wide",
-        pytest.param("narrow", marks=pytest.mark.nightly),
+        pytest.param("two modes", marks=pytest.mark.nightly),
         pytest.param("far", marks=pytest.mark.nightly),
     ],
 )
@@ -209,6 +209,17 @@ def test_given_breaks_are_taken_as_they_are():
     assert drift.prepared(np.zeros(3)) is drift
     with pytest.raises(ValueError, match=r"`breaks` must be finite"):
         drifts.quadrature(watched, 1.5, breaks=[0.0, np.nan])
+
+
+def hopeless(which, x):
+    """No number, no density, no bound, no end."""
+    return jnp.stack([x * jnp.nan, 0 * x - jnp.inf, x * x, 0 * x])[which]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_what_is_no_law_is_in_doubt(which):
+    drift = drifts.quadrature(Partial(hopeless, which), 1.5)
+    assert np.all(evaluated(drift, jnp.full(POINTS, 0.3)).error > 1e-3)
 
 
 def test_a_traced_target_is_in_doubt():
