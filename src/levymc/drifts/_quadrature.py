@@ -250,7 +250,7 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     if drift.kind == "open" or (drift.kind == "number" and not is_number):
         error = jnp.full_like(error, jnp.inf)
     elif drift.kind == "number":
-        error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass), here))
+        error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass)))
     return Estimated(place.signed_log(found.sign, found.log_size), place.unflatten(error))
 
 
@@ -304,10 +304,9 @@ def _room(breaks: Float[Array, " n"], is_singular: Array, x: Array) -> Array:
     return jnp.maximum(jnp.minimum(into, to_kink), smallest)
 
 
-def _unknown_mass(log_mass: Array, known: Array, here: Array) -> Array:
+def _unknown_mass(log_mass: Array, known: Array) -> Array:
     """How far the mass that is seen is from the one known, beyond the rounding of log φ."""
-    expected = jnp.asarray(known, here.dtype) - here
-    gap = jnp.abs(log_mass - expected)
-    rounding = 16 * jnp.finfo(here.dtype).eps * (jnp.abs(here) + jnp.abs(expected))
-    beyond = jnp.maximum(gap - rounding, 0.0)
-    return jnp.where(jnp.isnan(beyond), 0.0, 1 - jnp.exp(-beyond))
+    expected = jnp.asarray(known, log_mass.dtype)
+    rounding = 16 * jnp.finfo(log_mass.dtype).eps * (1 + jnp.abs(expected))
+    beyond = jnp.maximum(jnp.abs(log_mass - expected) - rounding, 0.0)
+    return jnp.where(jnp.isnan(beyond), 0.0, -jnp.expm1(-beyond))
