@@ -237,6 +237,16 @@ def test_a_traced_target_is_in_doubt():
 # --- runs ---------------------------------------------------------------------------------------
 
 
+def test_kinks_along_several_coordinates():
+    drift = drifts.quadrature(lambda x: -jnp.abs(x["a"]) - jnp.abs(x["b"] - 1), 1.5)
+    prepared = drift.prepared({"a": np.array([0.3, -2.0]), "b": np.array([0.5, 3.0])})
+    found = jax.jit(prepared.evaluate)({"a": jnp.asarray(0.05), "b": jnp.asarray(2.0)})
+    exact = {"a": laplace_drift(0.05, 1.5), "b": laplace_drift(1.0, 1.5)}
+    for name, value in found.value().items():
+        np.testing.assert_allclose(value, exact[name], rtol=1e-6)
+        assert found.error[name] <= 1e-3
+
+
 def plane(position):
     """Two modes along the first coordinate, whose place shifts the second."""
     first = mixture(np.array([0.9, 0.1]), np.array([-30.0, 30.0]), 0.5, position["a"][0])
