@@ -2,7 +2,7 @@ r"""The fractional Langevin algorithm, ULA as its α = 2, and the step that FLMC
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -163,15 +163,42 @@ def propose(
     return Proposal(proposed, eta, noise, noises.largest_size(jump), taming)
 
 
-@module(static=("label", "logdensity_fn"))
-class Unadjusted(SamplingAlgorithm[LangevinState]):
-    """The algorithm of a drift.
+class Langevin(SamplingAlgorithm[LangevinState]):
+    """What the algorithms of a drift share.
 
-    Density and drift at the position are kept: they are those of the step's end, at which the
-    density has to be looked at anyway.
+    Density and drift at the position are kept: they are those of a step's end, at which the density
+    has to be looked at anyway.
     """
 
     takes_minibatch = False
+    logdensity_fn: LogDensity
+    drift: Any
+    how: Stepping
+
+    @property
+    def step_schedule(self) -> schedules.Schedule:
+        return self.how.schedule
+
+    def init(self, position: Any, rng_key: Any = None) -> LangevinState:
+        where, _ = start(self.logdensity_fn, position)
+        return self.known_at(where, jnp.int32(0))
+
+    def prepared(self, positions: Any) -> Any:
+        return dataclasses.replace(self, drift=self.drift.prepared(positions))  # type: ignore[type-var]
+
+    def known_at(self, position: Any, step: Array) -> LangevinState:
+        """log φ and the drift at a position, in each coordinate's own time."""
+        own = in_own_time(self.drift, position, self.how)
+        logdensity, drift = own.with_density(self.logdensity_fn, position)
+        if isinstance(drift, drifts.Estimated) and self.is_exact:
+            drift = drift.numbers  # whatever its error, the test makes the law right
+        return LangevinState(position, logdensity, drift, step)
+
+
+@module(static=("label", "logdensity_fn"))
+class Unadjusted(Langevin):
+    """The algorithm of a drift, without a test."""
+
     is_exact = False
     label: str
     logdensity_fn: LogDensity
@@ -182,62 +209,25 @@ class Unadjusted(SamplingAlgorithm[LangevinState]):
     def name(self) -> str:
         return self.label
 
-    @property
-    def step_schedule(self) -> schedules.Schedule:
-        return self.how.schedule
-
-    def init(self, position: Any, rng_key: Any = None) -> LangevinState:
-        where, _ = start(self.logdensity_fn, position)
-        return langevin_start(self, where)
-
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         number = schedules.following(state.step)
         proposal = propose(key, state.position, number, self.drift, self.how, state.drift)
-        there = known_at(self, proposal.position)
-        is_outside = proposal.is_valid & ~jnp.isfinite(there[1])
+        there = self.known_at(proposal.position, number)
+        is_outside = proposal.is_valid & ~jnp.isfinite(there.logdensity)
         is_divergent = is_outside | ~proposal.is_valid
-        chosen = choose(is_divergent, state, LangevinState(*there, number))
+        chosen = choose(is_divergent, state._replace(step=number), there)
         error = largest_error(state.drift, proposal.step_size.dtype)
-        info = unadjusted_info(proposal, is_divergent, is_outside)._replace(drift_error=error)
-        return chosen._replace(step=number), info
-
-    def prepared(self, positions: Any) -> "Unadjusted":
-        return dataclasses.replace(self, drift=self.drift.prepared(positions))
+        return chosen, unadjusted_info(proposal, is_divergent, is_outside, error)
 
 
-def langevin_start(algorithm: "HasDrift", position: Any) -> LangevinState:
-    position, logdensity, drift = known_at(algorithm, position)
-    return LangevinState(position, logdensity, drift, jnp.int32(0))
-
-
-def unadjusted_info(proposal: Proposal, is_divergent: Array, is_outside: Array | None) -> Info:
+def unadjusted_info(
+    proposal: Proposal,
+    is_divergent: Array,
+    is_outside: Array | None,
+    drift_error: Array | None = None,
+) -> Info:
     eta, largest, taming = proposal.step_size, proposal.largest_jump, proposal.taming
-    return Info(eta, jnp.ones_like(eta), is_divergent, largest, taming, is_outside)
-
-
-class HasDrift(Protocol):
-    """An algorithm of a log density, a drift and the rest."""
-
-    @property
-    def is_exact(self) -> bool | None: ...
-
-    @property
-    def logdensity_fn(self) -> LogDensity: ...
-
-    @property
-    def drift(self) -> Any: ...
-
-    @property
-    def how(self) -> Stepping: ...
-
-
-def known_at(algorithm: HasDrift, position: Any) -> tuple[Any, Array, drifts.Evaluation]:
-    """A position, log φ and the drift there, in each coordinate's own time."""
-    own = in_own_time(algorithm.drift, position, algorithm.how)
-    logdensity, drift = own.with_density(algorithm.logdensity_fn, position)
-    if isinstance(drift, drifts.Estimated) and algorithm.is_exact:
-        drift = drift.numbers  # whatever its error, the test makes the law right
-    return position, logdensity, drift
+    return Info(eta, jnp.ones_like(eta), is_divergent, largest, taming, is_outside, drift_error)
 
 
 def largest_error(here: drifts.Evaluation, dtype: Any) -> Array | None:

@@ -1,6 +1,5 @@
 r"""The Metropolis-adjusted fractional Langevin algorithm: exact for every step."""
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -11,8 +10,8 @@ from levymc._checks import check_alpha
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
-from ._base import Info, LangevinState, SamplingAlgorithm, start
-from ._fla import Stepping, in_own_time, known_at, langevin_start, propose, stepping
+from ._base import Info, LangevinState, SamplingAlgorithm
+from ._fla import Langevin, Stepping, in_own_time, propose, stepping
 from ._metropolis import accept
 
 
@@ -67,10 +66,9 @@ def mafla(
 
 
 @module(static=("logdensity_fn",))
-class Mafla(SamplingAlgorithm[LangevinState]):
+class Mafla(Langevin):
     """See `mafla`."""
 
-    takes_minibatch = False
     is_exact = True
     logdensity_fn: LogDensity
     drift: Any
@@ -80,31 +78,21 @@ class Mafla(SamplingAlgorithm[LangevinState]):
     def name(self) -> str:
         return "mafla"
 
-    @property
-    def step_schedule(self) -> schedules.Schedule:
-        return self.how.schedule
-
-    def init(self, position: Any, rng_key: Any = None) -> LangevinState:
-        where, _ = start(self.logdensity_fn, position)
-        return langevin_start(self, where)
-
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         key_noise, key_accept = jax.random.split(key)
         number, how = schedules.following(state.step), self.how
         proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)
-        eta, there = proposal.step_size, known_at(self, proposal.position)
-        back = how.integrator(in_own_time(self.drift, there[0], how), there[0], eta, there[2])
+        eta, there = proposal.step_size, self.known_at(proposal.position, number)
+        own = in_own_time(self.drift, there.position, how)
+        back = how.integrator(own, there.position, eta, there.drift)
         returning = jax.tree.map(
-            lambda x, y, m: x - y - m, state.position, there[0], back.displacement
+            lambda x, y, m: x - y - m, state.position, there.position, back.displacement
         )
         log_ratio = self._log_q(returning, eta) - how.noise.logdensity(proposal.noise, eta)
-        chosen, outcome = accept(key_accept, state[:3], there, log_ratio)
+        chosen, outcome = accept(key_accept, state._replace(step=number), there, log_ratio)
         largest = proposal.largest_jump
         info = Info(eta, outcome.rate, outcome.is_divergent, largest, proposal.taming)
-        return LangevinState(*chosen, number), info
-
-    def prepared(self, positions: Any) -> "Mafla":
-        return dataclasses.replace(self, drift=self.drift.prepared(positions))
+        return chosen, info
 
     def _log_q(self, jump: Any, eta: Array) -> Array:
         """log q of a jump, up to a constant."""
