@@ -74,6 +74,10 @@ def parameters(name: str):
     return tuple(np.array(section[key], dtype=float) for key in ("weights", "means", "stds"))
 
 
+def normal_pair(position):
+    return normal(position["a"]) + jnp.sum(normal(position["b"]))
+
+
 # --- references ---------------------------------------------------------------------------------
 
 
@@ -108,6 +112,7 @@ def worst(computed, exact) -> float:
     return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
 
 
+GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
 POINTS = 64  # positions of one row
 
 

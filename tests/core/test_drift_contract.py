@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 from tests.core.drift_cases import (
     BUILDERS,
+    GAPS,
     ORACLE,
     by_traced_alpha,
     double_well,
@@ -19,6 +20,7 @@ from tests.core.drift_cases import (
     every_density_builder,
     normal,
     normal_drift,
+    normal_pair,
     over,
     plane_parameters,
     reference,

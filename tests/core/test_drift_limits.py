@@ -10,6 +10,7 @@ from tests.core.drift_cases import (
     ALPHAS,
     BUILDERS,
     FROM_DENSITY,
+    GAPS,
     POINTS,
     by_traced_alpha,
     double_well,
@@ -22,6 +23,7 @@ from tests.core.drift_cases import (
     mixture_parameters,
     normal,
     normal_drift,
+    normal_pair,
     over,
     size_over,
     value_and_size,
@@ -66,9 +68,6 @@ def test_alpha_two_of_the_closed_forms():
     np.testing.assert_allclose(over(drifts.stable_target(2.0, scale=3.0), x), -x / 18, rtol=1e-14)
     by_mixture = over(drifts.gaussian_mixture(2.0, *mixture_parameters()), x)
     np.testing.assert_allclose(by_mixture, gradient_over(mixture, x), rtol=1e-11, atol=1e-13)
-
-
-GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
 
 
 LIMIT_POSITIONS = np.array([-3.0, -1.2, 0.4, 2.5])
@@ -178,10 +177,6 @@ def test_own_radius_reaches_the_wells_from_afar(num_nodes, bar, anchored):
         computed = size_over(drift, positions)
         np.testing.assert_array_equal(computed.sign, sign)
         np.testing.assert_allclose(computed.log_size, log_size, rtol=1e-13, atol=bar)
-
-
-def normal_pair(position):
-    return normal(position["a"]) + jnp.sum(normal(position["b"]))
 
 
 def test_signed_log_has_the_structure_of_the_position():
