@@ -10,6 +10,9 @@ from ._jumps import hops as hops
 from ._jumps import jumps as jumps
 from ._report import Finding as Finding
 from ._report import Report as Report
+from ._stationarity import Balance as Balance
+from ._stationarity import Stationarity as Stationarity
+from ._stationarity import stationarity as stationarity
 from ._stein import kernel_stein_discrepancy as kernel_stein_discrepancy
 from ._tails import TailIndex as TailIndex
 from ._tails import draw_tail_index as draw_tail_index
