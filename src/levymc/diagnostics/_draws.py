@@ -24,6 +24,11 @@ WEIGHTS_REMEDY = "Give one for each draw, such as `result.weights`."
 def variables(draws: Any) -> dict[str, np.ndarray]:
     """The leaves of a result's positions, or of a pytree: a dictionary's keys, or x."""
     positions = draws.positions if isinstance(draws, Result) else draws
+    if positions is None:
+        raise ValueError(
+            "`draws` must have positions, got None: none were kept, as `observe` was given. "
+            "Run with keep=True, or observe what you need."
+        )
     return {name: np.asarray(leaf) for name, leaf in named_leaves(positions).items()}
 
 

@@ -14,7 +14,7 @@ FEWEST_MOVES = 0.01  # of the draws: below, a chain counts as stuck
 LONGEST_STAY = (0.1, 100)  # share of a chain, and draws, that a healthy chain does not stay
 ACCEPTANCE = (0.05, 0.95)  # around all that the algorithms' docstrings advise
 TAMED = (0.5, 0.1)  # drift's steps cut to less than half, in more than a tenth of the draws
-STRONGEST_PULL = 0.4  # h of `_increments`: Euler's draws are then a fifth too narrow or wide
+STRONGEST_PULL = 0.4  # h of `_increments`: Euler's variance is then a quarter too large
 MOST_OVER_NOISE = 1.6  # square of the increments over that of their noise; 1 + h/2 for normal laws
 GAUSSIAN = ("ula", "sgld")
 
@@ -183,8 +183,7 @@ def _pull(seen: Evidence) -> str | None:
         return None
     return (
         f"A step goes {pull.share:.0%} of the way to the middle of the target where that is "
-        "narrow: the step is as large as the target is wide there, and the draws have another "
-        "width."
+        "narrow: the step is as large as the target is wide there, and the draws are too wide."
     )
 
 
