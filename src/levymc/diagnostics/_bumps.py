@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 POWER = 4  # k: the second derivative, and the fractional Laplacian, are smooth at the edge
 
@@ -38,6 +37,8 @@ class Bump(NamedTuple):
 
         References: [dyda2012], theorem 1, for the first; the second is the integral of the kernel.
         """
+        from scipy import special  # only here, as it takes a third of a second
+
         s = alpha / 2
         u = (np.asarray(x, np.float64) - self.center) / self.width
         square = np.minimum(u * u, 1.0)

@@ -13,13 +13,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
 
 from levymc.drifts import LogDensity
 from levymc.run import Result
 
 from ._draws import at_points, flat_chains, flat_function
-from ._trend import FALSE_ALARM, long_run_variance
+from ._trend import FALSE_ALARM, largest_z, long_run_variance
 
 MOST_GRADIENTS = 2048
 LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -50,7 +49,7 @@ def worst_misfit(result: Result, logdensity_fn: LogDensity, axes: np.ndarray) ->
         for level in LEVELS
         if np.all(np.isfinite(scores[..., axis]))
     ]
-    limit = float(stats.norm.isf(FALSE_ALARM / (2 * max(len(found), 1))))
+    limit = largest_z(FALSE_ALARM, len(found))
     bad = [f for f in found if f and abs(f.z) > limit and abs(f.size) > WORST_MISFIT]
     return max(bad, key=lambda f: abs(f.size), default=None)
 

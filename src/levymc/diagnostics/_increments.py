@@ -10,15 +10,15 @@ correlation -h/2 whatever the target's place and scale, and however far its mode
 """
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import linalg, stats
 
 from ._trend import normal_scores
 
-NORMAL_SQUARE = float(stats.chi2.median(1))  # median of ξ², ξ standard normal
+NORMAL_SQUARE = NormalDist().inv_cdf(0.75) ** 2  # median of ξ², ξ standard normal
 AGREEMENT = 0.1  # between the noise seen and that expected of a step size without preconditioner
 
 
@@ -49,7 +49,8 @@ def strongest_pull(values: Float[np.ndarray, "coordinate chain draw"]) -> Pull |
     covariance = scores.reshape(count, -1) @ scores.reshape(count, -1).T / scores[0].size
     crossed = before @ after.T / num_pairs
     ridge = 1e-6 * np.trace(covariance) / count * np.eye(count)  # for coordinates that are copies
-    least = linalg.eigh((crossed + crossed.T) / 2, covariance + ridge, eigvals_only=True)[0]
+    whiten = np.linalg.inv(np.linalg.cholesky(covariance + ridge))
+    least = np.linalg.eigvalsh(whiten @ (crossed + crossed.T) @ whiten.T / 2)[0]
     # Wigner's semicircle for independent increments, and three standard errors for few coordinates.
     chance = math.sqrt(2 * count / num_pairs) + 3 / math.sqrt(num_pairs)
     return Pull(float(-2 * least), 2 * chance)
@@ -67,7 +68,7 @@ def gaussian_noise(
     variance = 2 * np.asarray(step_sizes, np.float64)
     if np.any(variance <= 0):
         return None
-    expected = stats.norm.isf((1 - 0.5 ** (1 / num_normals)) / 2)
+    expected = -NormalDist().inv_cdf(-math.expm1(math.log(0.5) / num_normals) / 2)
     seen = float(np.median(np.asarray(largest, np.float64) / np.sqrt(variance)))
     return variance if abs(seen / expected - 1) < AGREEMENT else None
 

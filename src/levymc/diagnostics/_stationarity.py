@@ -10,7 +10,6 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
-from scipy import stats
 
 from levymc import drifts
 from levymc._checks import check_alpha, check_count, check_interval, check_real, like
@@ -21,7 +20,7 @@ from levymc.run import Result
 from ._bumps import Bump
 from ._draws import NOT_FINITE, at_points, coordinate_name, flat_chains, flat_function, variables
 from ._evidence import FEWEST_DRAWS
-from ._trend import long_run_variance
+from ._trend import largest_z, long_run_variance
 
 # Between quantiles of the draws, from nearly all of them to a quarter.
 LEVELS = ((0.02, 0.98), (0.02, 0.5), (0.25, 0.75), (0.5, 0.98), (0.1, 0.35), (0.65, 0.9))
@@ -65,12 +64,12 @@ class Stationarity:
     @property
     def threshold(self) -> float:
         """The largest |z| that chance explains, by Bonferroni's bound."""
-        return float(stats.norm.isf(self.false_alarm / (2 * len(self.balances))))
+        return largest_z(self.false_alarm, len(self.balances))
 
     @property
     def p_value(self) -> float:
         """Of the worst balance, corrected for their number."""
-        return min(1.0, 2 * len(self.balances) * float(stats.norm.sf(abs(self.worst.z))))
+        return min(1.0, len(self.balances) * math.erfc(abs(self.worst.z) / math.sqrt(2)))
 
     def __bool__(self) -> bool:
         return abs(self.worst.z) <= self.threshold
