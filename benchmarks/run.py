@@ -9,6 +9,7 @@ from pathlib import Path
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import belief
+import check_table
 import data
 import drifts
 import exactness
@@ -34,6 +35,7 @@ SECTIONS = {
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,
     "Heavy tails": exactness.heavy_tails,
+    "Runs that check sees": check_table.table,
     "Readers": data.read_synthetic_data,
 }
 

@@ -1,7 +1,5 @@
 """What to know of draws before they are believed, none of it in need of a variance."""
 
-from ._check import Finding as Finding
-from ._check import Report as Report
 from ._check import check as check
 from ._convergence import ess as ess
 from ._convergence import rhat as rhat
@@ -10,6 +8,11 @@ from ._distances import total_variation as total_variation
 from ._distances import wasserstein as wasserstein
 from ._jumps import hops as hops
 from ._jumps import jumps as jumps
+from ._report import Finding as Finding
+from ._report import Report as Report
+from ._stationarity import Balance as Balance
+from ._stationarity import Stationarity as Stationarity
+from ._stationarity import stationarity as stationarity
 from ._stein import kernel_stein_discrepancy as kernel_stein_discrepancy
 from ._tails import TailIndex as TailIndex
 from ._tails import draw_tail_index as draw_tail_index

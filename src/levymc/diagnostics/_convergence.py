@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ._draws import checked_variables, columns, coordinate_name
+from levymc.run import Result
+
+from ._draws import checked_variables, columns, coordinate_name, even_in_time
 
 HIGHEST_RHAT = 1.01
 LOWEST_ESS = 400  # Vehtari et al. (2021): below, neither R-hat nor quantiles are reliable
@@ -26,8 +28,10 @@ def rhat(draws: Any) -> dict[str, np.ndarray]:
     of the draws or of their distances from the median, whichever is larger.  Ranks have moments
     whatever the draws have.  Above 1.01 the chains do not agree.
 
+    The weights of decreasing steps are used: of a `Result` the draws are those at even distances in
+    the sum of the weights, the time of the diffusion.
+
     Not valid when: all chains started at one place, as they agree about what none has seen.
-    The weights of decreasing steps are not used.
 
     Args:
         draws: a `Result`, or a pytree of arrays with the axes (chain, draw, …).  One chain is cut
@@ -63,7 +67,10 @@ def ess(draws: Any, *, kind: str = "bulk") -> dict[str, np.ndarray]:
     indicators of the draws below the 5 % and 95 % quantiles, whichever gives less ("tail").
     Below some 400 neither quantiles nor R-hat are to be trusted.
 
-    Not valid when: the chains have missed a mode.  The weights of decreasing steps are not used.
+    The weights of decreasing steps are used as by `rhat`: for independent draws the result is about
+    (Σ w)²/Σ w².
+
+    Not valid when: the chains have missed a mode.
 
     Args:
         draws: as for `rhat`.
@@ -127,7 +134,10 @@ def _by_coordinate(draws: Any, statistic: Callable[[np.ndarray], float]) -> dict
     found = {}
     for name, leaf in checked_variables(draws).items():
         _check_length(name, leaf)
-        values = np.array([statistic(c) for c in columns(leaf)]).reshape(leaf.shape[2:])
+        seen = columns(leaf)
+        if isinstance(draws, Result):
+            seen = (even_in_time(one, draws.weights) for one in seen)
+        values = np.array([statistic(one) for one in seen]).reshape(leaf.shape[2:])
         for place in np.argwhere(np.isnan(values)).tolist():
             warnings.warn(
                 f"All draws of {coordinate_name(name, tuple(place))} are equal, so that nothing "

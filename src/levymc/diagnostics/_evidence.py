@@ -12,8 +12,16 @@ from levymc.drifts import LogDensity
 from levymc.run import Result
 
 from ._convergence import KINDS, ess_of, has_arviz, rhat_of
-from ._draws import column, coordinate_name, flat_draws, flat_logdensity, variables
+from ._draws import (
+    column,
+    coordinate_name,
+    even_in_time,
+    flat_draws,
+    flat_logdensity,
+    variables,
+)
 from ._tails import TailIndex, hill, tail_index
+from ._trend import normal_scores
 
 FEWEST_DRAWS = 20  # of a chain: below, no test of the draws means anything
 FEWEST_POOLED = 1000  # draws of all chains, for a tail index, or for a gap between them to count
@@ -28,17 +36,23 @@ UNKNOWN = TailIndex(np.inf, np.inf, 0)
 
 
 class Coordinate(NamedTuple):
-    """Draws of one coordinate, and ArviZ's numbers; NaN where it cannot tell, or is missing."""
+    """Draws of one coordinate, and ArviZ's numbers; NaN where it cannot tell, or is missing.
+
+    number: that of the coordinate among all of the position's.
+    even: draws at even distances in the sum of the weights, as many.
+    """
 
     name: str
+    number: int
     values: Float[np.ndarray, "chain draw"]
+    even: Float[np.ndarray, "chain draw"]
     rhat: float
     ess: dict[str, float]
 
     @property
     def separation(self) -> float:
         """Distance between the chains' medians, over the range of a typical chain."""
-        low, medians, high = np.quantile(self.values, [0.05, 0.5, 0.95], axis=1)
+        low, medians, high = np.quantile(self.even, [0.05, 0.5, 0.95], axis=1)
         distance = float(np.ptp(medians))
         width = float(np.median(high - low))
         return distance / width if width else (np.inf if distance else 0.0)
@@ -62,6 +76,12 @@ class Coordinate(NamedTuple):
         peaks = np.stack([block.max(axis=1) for block in blocks], axis=1)
         return _known(hill, peaks, math.isqrt(peaks.size))
 
+    @property
+    def far_share(self) -> float:
+        """Of draws three times as far from the median as a tenth of them, five sigmas if normal."""
+        sizes = np.abs(self.values - np.median(self.values))
+        return float(np.mean(sizes > 3 * np.quantile(sizes, 0.9)))
+
 
 class Evidence(NamedTuple):
     """A run, as the tests of `check` want it.
@@ -79,7 +99,8 @@ class Evidence(NamedTuple):
 
     def info(self, name: str) -> np.ndarray | None:
         """A number per draw from levymc's, BlackJAX's or another info; None where there is none."""
-        found: Any = getattr(self.result.info, name, None)
+        info = self.result.info
+        found: Any = info.get(name) if isinstance(info, dict) else getattr(info, name, None)
         if found is None or np.shape(found) != self.result.weights.shape:
             return None
         return np.asarray(found)
@@ -91,9 +112,29 @@ class Evidence(NamedTuple):
 
     @property
     def is_unadjusted(self) -> bool:
-        """Every step was accepted for certain: there is no Metropolis test."""
+        """There is no Metropolis test: it is known, or every step was accepted for certain."""
+        if self.result.is_exact is not None:
+            return not self.result.is_exact
         acceptance = self.info("acceptance_rate")
         return acceptance is not None and bool(np.all(acceptance == 1))
+
+    @property
+    def thinning(self) -> int | None:
+        """Steps from a draw to the next, if they are known and always the same."""
+        steps = self.result.steps
+        if len(steps) != self.result.num_draws or len(steps) < 2:
+            return None
+        apart = np.unique(np.diff(steps))
+        return int(apart[0]) if len(apart) == 1 else None
+
+    @property
+    def correlation(self) -> float:
+        """The largest between the ranks of two coordinates, without its sign."""
+        moving = [c.values for c in self.coordinates if np.ptp(c.values) > 0]
+        if len(moving) < 2:
+            return 0.0
+        found = np.corrcoef([normal_scores(values).ravel() for values in moving])
+        return float(np.max(np.abs(found - np.eye(len(found)))))
 
 
 def gather(result: Result, logdensity_fn: LogDensity | None, max_coordinates: int) -> Evidence:
@@ -103,11 +144,14 @@ def gather(result: Result, logdensity_fn: LogDensity | None, max_coordinates: in
     is_finite = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves.values())
     wants_arviz = is_finite and has_arviz() and result.num_draws >= FEWEST_DRAWS
     coordinates = []
-    for name, place in (places[int(i)] for i in np.round(spread)):
+    for number in np.round(spread).astype(int).tolist():
+        name, place = places[number]
         values = column(leaves[name], place)
-        rhat = rhat_of(values) if wants_arviz else np.nan
-        ess = {kind: ess_of(values, kind) if wants_arviz else np.nan for kind in KINDS}
-        coordinates.append(Coordinate(coordinate_name(name, place), values, rhat, ess))
+        even = even_in_time(values, result.weights)
+        rhat = rhat_of(even) if wants_arviz else np.nan
+        ess = {kind: ess_of(even, kind) if wants_arviz else np.nan for kind in KINDS}
+        label = coordinate_name(name, place)
+        coordinates.append(Coordinate(label, number, values, even, rhat, ess))
     moved = [
         np.any(leaf[:, 1:] != leaf[:, :-1], axis=tuple(range(2, leaf.ndim)))
         for leaf in leaves.values()
