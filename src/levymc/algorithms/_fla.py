@@ -89,7 +89,7 @@ def ula(
     References: [simsekli2017], eq. (2).
     """
     drift = drifts.gradient(logdensity_fn)
-    used = integrator or integrators.euler()
+    used = integrators.euler() if integrator is None else integrator
     how = stepping(step_size, 2.0, used, None, preconditioner)
     return Unadjusted("ula", logdensity_fn, drift, how)
 
@@ -116,7 +116,7 @@ def stepping(
     return Stepping(
         as_parameter(alpha),
         schedules.as_schedule(step_size),
-        integrator or integrators.tamed(),
+        integrators.as_integrator(integrator),
         noises.as_law(noise, alpha),
         as_parameter(preconditioner),
     )
