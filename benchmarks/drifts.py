@@ -54,7 +54,7 @@ def accuracy() -> list[Bar]:
     alphas = (1.2, 1.5, 1.7, 1.9)
     on_double_well = [
         ("96 nodes, R = 11", quadrature(radius=11.0), 1e-8),
-        ("96 nodes, R found", quadrature(), 1e-8),
+        ("panels, as explored", quadrature(), 1e-8),
         ("64 nodes, R = 11", quadrature(radius=11.0, num_nodes=64), None),
         ("64 nodes (129 densities), R = |x| + 5.7", quadrature(radius=reach, num_nodes=64), 1e-6),
         ("b̃ of 341 gradients", differences, None),
@@ -62,7 +62,7 @@ def accuracy() -> list[Bar]:
     ]
     on_student = [
         ("96 nodes, R = ∞", quadrature(radius=jnp.inf), 1e-6),
-        ("96 nodes, R found", quadrature(), 1e-6),
+        ("panels, as explored", quadrature(), 1e-6),
     ]
     bars = [
         Bar(f"double well, {name}", worst_error("double_well", double_well, make, alphas), "", top)

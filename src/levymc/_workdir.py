@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,18 +70,28 @@ def atomic_bytes(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write an object for people to read, too; NaN and infinities are refused."""
+    atomic_bytes(path, json_bytes(content))
+
+
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """An object as `write_json` writes it."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    atomic_bytes(path, (text + "\n").encode())
+    return (text + "\n").encode()
 
 
 def write_arrays(path: Path, arrays: Mapping[str, ArrayLike]) -> None:
     """Write arrays into one file by their names, without pickle; the same ones, the same bytes."""
+    with replacing(path) as stream:
+        save_arrays(stream, arrays)
+
+
+def save_arrays(stream: BinaryIO, arrays: Mapping[str, ArrayLike]) -> None:
+    """Write arrays into a stream, as `write_arrays` does."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     for name, array in plain.items():
         if array.dtype.hasobject:  # NumPy would pickle them
             raise TypeError(f"`{name}` must not hold Python objects, got {array.dtype}.")
-    with replacing(path) as stream:
-        np.savez(stream, **plain)  # type: ignore[arg-type]
+    np.savez(stream, **plain)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, remedy: str) -> dict[str, np.ndarray]:
@@ -239,6 +250,13 @@ def lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def remove_abandoned(folders: Iterable[Path]) -> None:
+    """Remove folders that processes worked in, each under its lock, and that are none's now."""
+    for folder in folders:
+        with suppress(InUseError, OSError), lock(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 # What work was: enough to do it again, and nothing about whose machine it was.

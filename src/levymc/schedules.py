@@ -1,4 +1,7 @@
-r"""Step sizes η_n, as functions of the step's number n = 1, 2, …"""
+r"""Step sizes η_n, as functions of the step's number n = 1, 2, …, 2³¹ - 1.
+
+In a longer run n stays there, and the step size with it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -95,6 +98,11 @@ def as_schedule(step_size: Any) -> Schedule:
     return step_size if is_pytree else FromFunction(step_size)
 
 
+def following(n: Array) -> Array:
+    """The number of the next step; once it is the largest of its type, it stays that."""
+    return jnp.minimum(n, jnp.iinfo(n.dtype).max - 1) + 1
+
+
 def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
     """η_n in the precision of the position."""
     return jnp.asarray(schedule(n), dtype)
@@ -113,16 +121,23 @@ def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> No
     zero.  A constant is looked at before the first step alone.
     """
     if isinstance(schedule, Constant):
-        count = 0 if first else min(count, 1)
-    for begin in range(first, first + count, ASKED_AT_ONCE):
-        length = min(ASKED_AT_ONCE, first + count - begin)
-        with np.errstate(over="ignore", under="ignore"):
-            sizes = np.asarray(_sizes(schedule, jnp.int32(begin)))[:length].astype(dtype)
-        wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
-        if len(wrong):
-            raise ValueError(
-                f"`step_size` must be positive and finite at every step, got "
-                f"{sizes[tuple(wrong[0])]} at step {begin + wrong[0][0] + 1} in {sizes.dtype}. "
-                "Give a schedule that is bounded from below, such as "
-                "levymc.schedules.polynomial(a, b) with b ≤ 1."
-            )
+        if first == 0:
+            _check_sizes(np.asarray(schedule.eta)[None], 0, dtype)
+        return
+    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - ASKED_AT_ONCE)  # later, η stays
+    for begin in range(first, end, ASKED_AT_ONCE):
+        length = min(ASKED_AT_ONCE, end - begin)
+        _check_sizes(np.asarray(_sizes(schedule, jnp.int32(begin)))[:length], begin, dtype)
+
+
+def _check_sizes(given: np.ndarray, begin: int, dtype: Any) -> None:
+    """Refuse step sizes η_{begin+1}, … of which one is not positive and finite in a precision."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = given.astype(dtype)
+    wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
+    if len(wrong):
+        raise ValueError(
+            f"`step_size` must be positive and finite at every step, got {sizes[tuple(wrong[0])]} "
+            f"at step {begin + wrong[0][0] + 1} in {sizes.dtype}. Give a schedule that is bounded "
+            "from below, such as levymc.schedules.polynomial(a, b) with b ≤ 1."
+        )

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import levymc
-from levymc.run import _iterate, _store
+from levymc.run import _create, _iterate, _store
 
 CHUNK = 64
 BURN_IN = 3
@@ -34,7 +34,7 @@ def begin(store, num_steps, **options):
 def commit_often():
     """Calls of as many steps each, all of them saved, and many chunks."""
     _store.COMMIT_SECONDS = 0.0
-    _store.MOST_IN_CHUNK = CHUNK
+    _create.MOST_IN_CHUNK = CHUNK
     _iterate.FIRST_STEPS = STEPS_PER_CALL
     _iterate._next_length = lambda length, seconds, block: STEPS_PER_CALL
 

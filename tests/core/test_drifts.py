@@ -269,7 +269,8 @@ def test_own_radius_at_any_place_and_width(mean, std):
     alpha, unit = 1.5, np.array([-4.0, -1.0, 0.5, 2.0, 4.0])
     positions = mean + std * unit
     exact = [scaled_normal_drift(x, alpha, mean, std) for x in positions.tolist()]
-    computed = over(drifts.quadrature(normal, alpha), positions, mean, std)
+    target = jax.tree_util.Partial(normal, mean=mean, std=std)
+    computed = over(drifts.quadrature(target, alpha), positions)
     assert worst(computed, np.array(exact)) <= 1e-8
 
 
@@ -450,7 +451,9 @@ def over_double_well(build, alpha, positions):
 def test_a_traced_alpha_two_is_the_gradient(build):
     positions = np.linspace(-5, 5, POINTS)
     gradients = gradient_over(double_well, positions)
-    np.testing.assert_allclose(over_double_well(build, 2.0, positions), gradients, rtol=1e-13)
+    # Panels take no gradient: theirs is that of the interpolant, which rounding reaches.
+    rtol = 1e-11 if build is drifts.quadrature else 1e-13
+    np.testing.assert_allclose(over_double_well(build, 2.0, positions), gradients, rtol=rtol)
 
 
 def test_alpha_two_of_the_closed_forms():
@@ -823,14 +826,16 @@ def test_drift_inside_scan(build):
 
 def count_evaluations(build, dimensions: int) -> int:
     """How many times the log-density really runs for one drift in ``dimensions`` coordinates."""
-    seen = []
+    seen, is_built = [], []
 
     def counted(x):
-        # The position goes along, so that vmap calls back once for each of its rows.
-        jax.debug.callback(lambda _: seen.append(None), x)
+        if is_built:  # exploration, once for all drifts, does not count
+            # The position goes along, so that vmap calls back once for each of its rows.
+            jax.debug.callback(lambda _: seen.append(None), x)
         return jnp.sum(normal(x))
 
     drift = build(counted, 1.6)
+    is_built.append(True)
     jax.block_until_ready(jax.jit(lambda x: drift(x))(0.1 + 0.2 * jnp.arange(dimensions)))
     jax.effects_barrier()
     return len(seen)

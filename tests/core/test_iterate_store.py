@@ -1,5 +1,6 @@
 """`levymc.iterate` with a store: watched as it goes, stopped anywhere, the same bytes."""
 
+import pickle
 import shutil
 from contextlib import closing
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import levymc
+from levymc.run import _compare, _programs
 
 KEY = jax.random.key(3)
 STARTS = {"x": jnp.linspace(-1, 1, 4).reshape(2, 2)}
@@ -138,6 +140,46 @@ def test_a_store_is_resumed_without_its_visits(undisturbed, complete, tmp_path):
 def test_the_store_of_another_run_is_refused(complete, change, message):
     with pytest.raises(ValueError, match=rf"holds another: .*{message}.* Name another folder"):
         watch(complete[0] / "run", **change)
+
+
+def another_gradient(position, minibatch):
+    return {"x": jnp.mean(minibatch) - 2 * position["x"]}
+
+
+def test_another_function_is_refused(complete, monkeypatch):
+    """Nothing else differs, and without a look at the program it would go on with the old one."""
+    other = levymc.sgfla(another_gradient, 0.1, 1.7)
+    with pytest.raises(ValueError, match=r"its program is .* levymc\.resume\(store\) goes"):
+        watch(complete[0] / "run", algorithm=other)
+    monkeypatch.setattr(_compare, "versions", lambda: {"jax": "0.1"})  # it may be written otherwise
+    with watch(complete[0] / "run", algorithm=other, at=[1]) as visits:
+        assert list(visits) == []
+
+
+def test_another_kind_of_algorithm_is_named(complete):
+    other = levymc.augmented(
+        levymc.sgfla(lambda position, mean: {"x": mean - position["x"]}, 0.1, 1.7),
+        lambda key, position, data, memory: (jnp.mean(data), memory),
+    )
+    with pytest.raises(ValueError, match="its algorithm is sgfla, not augmented sgfla"):
+        watch(complete[0] / "run", algorithm=other)
+
+
+def test_a_strangers_store_is_read_without_executing_any_of_it(complete, monkeypatch):
+    """Neither its program, which the observers' summaries came from, nor pickles."""
+
+    def refuse(*_, **__):
+        raise AssertionError("executed")
+
+    for module, name in ((jax.export, "deserialize"), (pickle, "loads"), (pickle, "load")):
+        monkeypatch.setattr(module, name, refuse)
+    monkeypatch.setattr(_programs, "_compiled", refuse)
+    monkeypatch.setattr(jax, "jit", refuse)
+    result = levymc.load(complete[0] / "run")
+    assert result.steps.tolist() == [STEPS]
+    np.testing.assert_array_equal(
+        result.observed["mean"]["x"], complete[1][-1].observed["mean"]["x"]
+    )
 
 
 def test_one_process_at_a_time_runs_it(complete):

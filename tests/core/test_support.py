@@ -130,6 +130,25 @@ def test_a_schedule_that_turns_wrong_is_refused_at_its_step(schedule, step, burn
             )
 
 
+def test_a_stored_run_looks_at_its_whole_schedule_before_it_begins(tmp_path):
+    """The function is not stored with it."""
+    algorithm = levymc.ula(lambda x: -x * x / 2, lambda n: 0.1 - 0.002 * n)
+    with pytest.raises(ValueError, match="at step 50"):
+        levymc.sample(
+            algorithm, jax.random.key(0), jnp.zeros(2), 100, store=tmp_path / "run", progress=False
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_store_knows_what_made_it(tmp_path):
+    algorithm = levymc.mafla(gamma, 0.5)
+    levymc.sample(
+        algorithm, jax.random.key(0), jnp.ones(2), 20, store=tmp_path / "run", progress=False
+    )
+    found = levymc.load(tmp_path / "run")
+    assert (found.algorithm, found.is_exact) == ("mafla", True)
+
+
 def test_a_step_of_a_wrong_size_is_not_made():
     """By itself, outside of a run: no position is NaN, and the step is flagged."""
     algorithm = levymc.ula(lambda x: -x * x / 2, lambda n: 3.0 - 2.0 * n)

@@ -272,7 +272,7 @@ def test_a_damaged_chain_is_named_with_a_remedy(table, fit, tmp_path):
     state.write_bytes(state.read_bytes()[:100])
     result = levymc("factorize", table, "--out", out, *OPTIONS)
     assert result.exit_code == 3
-    assert "chain.zarr is damaged: state-" in result.stderr
+    assert "chain.zarr is damaged: levymc/state-" in result.stderr
     assert f"Or remove {out / 'chain.zarr'}" in result.stderr
 
 

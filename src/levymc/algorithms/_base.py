@@ -41,6 +41,8 @@ class Info(NamedTuple):
     taming: how much the drift's step was shortened, from 0 (not) to 1.
     is_outside: it is divergent as it would have ended where log φ is not finite; None for
         algorithms to which that does no harm, and those that know no log φ.
+    drift_error: estimated error of the drift where the step began, the largest of the coordinates,
+        relative as the drift says; None where the drift has no estimate.
     """
 
     step_size: Array
@@ -49,6 +51,7 @@ class Info(NamedTuple):
     largest_jump: Array
     taming: Array
     is_outside: Any = None
+    drift_error: Array | None = None
 
 
 @runtime_checkable
@@ -91,6 +94,13 @@ class SamplingAlgorithm(Generic[StateT]):
 
     def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
         raise NotImplementedError
+
+    def prepared(self, positions: Any) -> "SamplingAlgorithm[StateT]":
+        """The algorithm as it is best for chains that start at positions, along their first axis.
+
+        Called once before a run, outside compiled programs.
+        """
+        return self
 
 
 @module(static=("algorithm",))

@@ -28,7 +28,9 @@ def flmc(
 
     with the exact drift b, unless another is given; its step tamed, unless another integrator is.
 
-    Targets: φ as η → 0.  Not valid when: `euler()` is the integrator and φ has light tails.
+    Targets: φ as η → 0.  Not valid when: `euler()` is the integrator and φ has light tails; or the
+    exact drift does not know of a mode.  It explores the target before the run, from the positions
+    of all chains; `info.drift_error` and the report at the end show where it is in doubt.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.

@@ -1,5 +1,6 @@
 r"""The Metropolis-adjusted fractional Langevin algorithm: exact for every step."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -89,7 +90,7 @@ class Mafla(SamplingAlgorithm[LangevinState]):
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         key_noise, key_accept = jax.random.split(key)
-        number, how = state.step + 1, self.how
+        number, how = schedules.following(state.step), self.how
         proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)
         eta, there = proposal.step_size, known_at(self, proposal.position)
         back = how.integrator(in_own_time(self.drift, there[0], how), there[0], eta, there[2])
@@ -101,6 +102,9 @@ class Mafla(SamplingAlgorithm[LangevinState]):
         largest = proposal.largest_jump
         info = Info(eta, outcome.rate, outcome.is_divergent, largest, proposal.taming)
         return LangevinState(*chosen, number), info
+
+    def prepared(self, positions: Any) -> "Mafla":
+        return dataclasses.replace(self, drift=self.drift.prepared(positions))
 
     def _log_q(self, jump: Any, eta: Array) -> Array:
         """log q of a jump, up to a constant."""

@@ -124,7 +124,7 @@ class SgFla(SamplingAlgorithm[State]):
         return jnp.asarray(self.grad_estimator.logprior_fn(position))
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
-        number, curvature = state.step + 1, None
+        number, curvature = schedules.following(state.step), None
         if self.curvature is not None:
             curvature = functools.partial(self._curvature_at, minibatch)
         drift = drifts.as_drift(functools.partial(self._drift_at, minibatch))

@@ -154,7 +154,9 @@ def _findings(seen: Evidence) -> Iterator[Finding]:
             "Some draws are NaN or infinite.",
             "a smaller step size, starts inside the support, and a look at `logdensity_fn` there.",
         )
-    of_steps = [f for test in (_divergences, _stuck, _acceptance, _taming) for f in test(seen)]
+    of_steps = [
+        f for test in (_divergences, _drift, _stuck, _acceptance, _taming) for f in test(seen)
+    ]
     yield from of_steps
     if not seen.is_finite or "stuck" in {finding.kind for finding in of_steps}:
         return  # what the draws say has no meaning then
@@ -208,6 +210,18 @@ def _divergences(seen: Evidence) -> Iterator[Finding]:
             "divergences",
             f"{share} had a proposal where the density is not a finite number; it was refused.",
             "a `logdensity_fn` that is never NaN; -inf outside the support is no harm.",
+        )
+
+
+def _drift(seen: Evidence) -> Iterator[Finding]:
+    """Of unadjusted algorithms only, as no others report it."""
+    count = seen.result.num_inexact
+    if count:
+        yield Finding(
+            "drift in doubt",
+            f"In {count} of {seen.result.weights.size} draws the drift's estimated error is above "
+            "1e-3, as where the chain is in a mode that its exploration did not find.",
+            "levymc.drifts.quadrature(..., modes=...) with the modes that these draws show.",
         )
 
 

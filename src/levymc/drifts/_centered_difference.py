@@ -33,7 +33,8 @@ def centered_difference(
        ℓ^* = \max_k ℓ_k .
 
     Targets: φ up to O(h² + 1/(hK)).  At the paper's h = 0.06 and K = 170 on its double well the
-    relative error is 1e-3, for 341 gradients; `quadrature` reaches 1e-6 with 129 densities.
+    relative error is 1e-3, for 341 gradients; `quadrature` reaches 1e-6 with 129 densities if it is
+    given a radius.
 
     Not valid when: hK does not reach over the bulk of the target.
 

@@ -57,6 +57,15 @@ class Coordinates(NamedTuple):
             ]
         )
 
+    def by_coordinate(self, kind: type, rules: Any, position: Position) -> Any:
+        """A rule of one kind as it is; rules of several α with a row for each coordinate."""
+        dtype = self.flat.dtype
+        if rules is None or isinstance(rules, kind):
+            return jax.tree.map(lambda table: jnp.asarray(table, dtype), rules)
+        each, structure = jax.tree.flatten(rules, is_leaf=lambda node: isinstance(node, kind))
+        tables = (jax.tree.unflatten(structure, parts) for parts in zip(*each, strict=True))
+        return kind(*(jnp.asarray(self.rows(table, position), dtype) for table in tables))
+
     def _moved(self, axis: Array, offset: Array) -> Array:
         return self.logdensity(self.flat + offset * axis)
 

@@ -62,7 +62,24 @@ class Values(NamedTuple):
         return Values(jax.tree.map(lambda m, b: m.astype(b.dtype) * b, factors, self.numbers))
 
 
-Evaluation = Values | SignedLog
+class Estimated(NamedTuple):
+    """Numbers with an estimate of their error, leaf by leaf, relative as their maker says."""
+
+    numbers: SignedLog
+    error: Position
+
+    def value(self) -> Position:
+        return self.numbers.value()
+
+    def signed_log(self) -> SignedLog:
+        return self.numbers
+
+    def scaled(self, factors: Any) -> "Estimated":
+        """Times positive factors."""
+        return Estimated(self.numbers.scaled(factors), self.error)
+
+
+Evaluation = Values | SignedLog | Estimated
 
 
 class Evaluations(NamedTuple):
@@ -80,10 +97,16 @@ class Drift:
 
     The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`
     gives sign(b) and log|b| there, for an integrator that bounds its step.  `evaluate` gives the
-    drift in the form in which it was computed, which has both.
+    drift in the form in which it was computed, which has both; where `has_estimate`, that is an
+    `Estimated`, with the error of each value.
     """
 
     evaluations: Evaluations
+    has_estimate: bool = False
+
+    def prepared(self, positions: Any) -> "Drift":
+        """The drift as it is best for chains that start at positions, along their first axis."""
+        return self
 
     def evaluate(self, position: Position) -> Evaluation:
         raise NotImplementedError
@@ -126,6 +149,10 @@ class Scaled(Drift):
     @property
     def evaluations(self) -> Evaluations:  # type: ignore[override]
         return self.drift.evaluations
+
+    @property
+    def has_estimate(self) -> bool:  # type: ignore[override]
+        return self.drift.has_estimate
 
     def with_density(
         self, logdensity_fn: LogDensity, position: Position

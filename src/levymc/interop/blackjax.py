@@ -76,7 +76,7 @@ class StochasticGradient(SamplingAlgorithm[State]):
         return start_at(self.algorithm.init(position))
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
-        number = state.step + 1
+        number = schedules.following(state.step)
         eta = schedules.at(self.schedule, number, jnp.result_type(*jax.tree.leaves(state.position)))
         proposed = self.algorithm.step(key, state.position, *minibatch, eta)
         position, is_divergent = keep_finite(proposed, state.position)

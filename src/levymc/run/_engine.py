@@ -1,10 +1,10 @@
 """The compiled program of a run: chains side by side, as many steps per call as are asked for.
 
 A step's random numbers come from fold_in(fold_in(key, chain), n), n the number of the step: they
-depend on neither the calls nor the other chains.  The numbers of the algorithm, how many steps are
-made and at which of them something is kept are inputs: one program serves a whole sweep, and a
-second run compiles nothing.  The program takes and gives lists of arrays, the leaves of pytrees, so
-that a store can keep it without knowing their structure.
+depend on neither the calls nor the other chains.  (From 2³¹ on, see `keys_of_epoch`.)  The numbers
+of the algorithm, how many steps are made and at which of them something is kept are inputs: one
+program serves a whole sweep, and a second run compiles nothing.  The program takes and gives lists
+of arrays, the leaves of pytrees, so that a store can keep it without knowing their structure.
 
 Steps are made in blocks, for each of which the random bits are drawn at once (see `_hoist`).
 """
@@ -12,7 +12,7 @@ Steps are made in blocks, for each of which the random bits are drawn at once (s
 import functools
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -34,6 +34,8 @@ BLOCK_BYTES = 2**19  # of random bits: larger blocks leave the core's own cache,
 LONGEST_BLOCK = 256
 COUNTER_BASED = "threefry2x32"  # the one kind of key whose bits are those of each key, also mapped
 NEVER = np.iinfo(np.int32).max
+EPOCH = 2**31  # steps that a program can number
+APART = 2**32 - 1
 
 
 class Recipe(NamedTuple):
@@ -195,6 +197,21 @@ def _chain_keys(key: Array, chains: Array) -> Array:
 def chain_keys(key: Array, num_chains: int) -> Array:
     """The raw data of a key for each chain."""
     return _chain_keys(key, jnp.arange(num_chains))
+
+
+@partial(jax.jit, static_argnames="kind")
+def _folded(keys: Array, epoch: Array, kind: str) -> Array:
+    typed = jax.random.wrap_key_data(keys, impl=kind)
+    fold = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+    return jax.random.key_data(fold(fold(typed, np.uint32(APART)), epoch))
+
+
+def keys_of_epoch(keys: Array, epoch: int, kind: str) -> Array:
+    """The chains' keys for the steps from epoch · 2³¹ on, within which steps are numbered anew.
+
+    No step of the first epoch has a number of `APART`, so that no key is used twice.
+    """
+    return keys if epoch == 0 else _folded(keys, np.uint32(epoch), kind)
 
 
 def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
@@ -527,6 +544,9 @@ def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
         taming=unless_fresh(jnp.maximum, earlier.taming, later.taming),
         is_outside=jax.tree.map(
             functools.partial(unless_fresh, jnp.logical_or), earlier.is_outside, later.is_outside
+        ),
+        drift_error=jax.tree.map(
+            functools.partial(unless_fresh, jnp.maximum), earlier.drift_error, later.drift_error
         ),
     )
 

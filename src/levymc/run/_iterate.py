@@ -22,9 +22,10 @@ from levymc._checks import (
     check_position,
     output_shapes,
 )
-from levymc.algorithms import Algorithm, SamplingAlgorithm, as_algorithm
+from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
+    EPOCH,
     MOST_MARKS,
     NEVER,
     NO_DATA,
@@ -40,6 +41,7 @@ from ._engine import (
     chain_keys,
     compile_init,
     compile_program,
+    keys_of_epoch,
     rebuild,
 )
 from ._minibatches import source_of
@@ -47,6 +49,7 @@ from .marks import At, Every, MarksLike, as_marks
 from .observe import Observer
 
 FIRST_STEPS = 8
+MOST_STEPS = 2**62
 SECONDS_PER_CALL = 0.25  # so that a progress bar moves, and Ctrl-C is heard
 _ENDED = (
     "`minibatches` ended after {} of {} steps, and the run with them. "
@@ -77,6 +80,7 @@ class Plan(NamedTuple):
 
     def call(self, done: int, most: int, slots: int) -> Call:
         """The next call after `done` steps, of at most `most`, with at most `slots` draws."""
+        most = min(most, EPOCH - done % EPOCH)
         if done < self.burn_in:
             nowhere = np.zeros(0, np.int64)
             return _call(done, min(most, self.burn_in - done), False, nowhere, nowhere)
@@ -101,16 +105,18 @@ def _call(first: int, count: int, is_fresh: bool, kept: np.ndarray, seen: np.nda
         flag = np.zeros(MOST_MARKS, bool)
         flag[: len(places)] = np.isin(places, marks)
         flags.append(flag)
-    return Call(np.int32(first), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
+    within = first % EPOCH
+    return Call(np.int32(within), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
 
 
 class Run(NamedTuple):
     """A run that is ready.
 
     parameters: the algorithm's numbers.  carry: the chains at their starts.
-    names: of the observers.
+    names: of the observers.  key_kind: of random keys, as JAX calls it.
     algorithm: its name.  is_exact: whether its target is φ at every step size; None: not known.
     schedule: its step sizes as a function of n, if it has one; they are of the `dtype`.
+    batch_size: of minibatches that are drawn in the program.
     """
 
     plan: Plan
@@ -120,9 +126,11 @@ class Run(NamedTuple):
     feed: Feed
     carry: Leaves
     names: tuple[str, ...]
+    key_kind: str
     algorithm: str = ""
     is_exact: bool | None = None
     schedule: Callable[[Any], Any] | None = None
+    batch_size: int | None = None
     dtype: Any = float
 
 
@@ -203,7 +211,8 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     if run.schedule is not None:
         schedules.check_steps(run.schedule, done, fed, run.dtype)
     call = call._replace(count=np.int32(fed))
-    moved, draws = run.program.advance(run.parameters, carry, run.keys, data, call)
+    keys = keys_of_epoch(run.keys, done // EPOCH, run.key_kind)
+    moved, draws = run.program.advance(run.parameters, carry, keys, data, call)
     num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted)
 
@@ -235,7 +244,7 @@ def prepare(
 ) -> Run:
     """From the arguments of a run to a program that is ready to go."""
     num_chains, typed_key = _count_chains(initial_positions), check_key(key)
-    structure, parameters, axes = _numbers_of(algorithm, num_chains)
+    structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
     _check_mesh(mesh, num_chains, is_stored=is_stored)
@@ -288,6 +297,8 @@ def _start(
         tuple(map(_shape, data)),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
+    if plan.total >= EPOCH and not any(axis == 0 for axis in recipe.chain_axes):
+        _warn_of_counting(program)
     begun = program.begin(leaves)
     if mesh is not None:
         keys, begun = _over_devices(mesh, (keys, begun))
@@ -299,11 +310,24 @@ def _start(
         source.feed,
         begun,
         tuple(observers),
+        recipe.key_kind,
         algorithm.name,
         algorithm.is_exact,
         algorithm.step_schedule,
+        source.batch_size,
         jnp.result_type(*jax.tree.leaves(positions)),
     )
+
+
+def _warn_of_counting(program: Program) -> None:
+    """Tell that a schedule ends before the run does."""
+    varying = jax.tree.unflatten(jax.tree.structure(program.draws), program.varying)
+    if isinstance(varying.info, Info) and varying.info.step_size:
+        warnings.warn(
+            "`num_steps` is more than a schedule can count: from step 2³¹ on, the step size stays "
+            "what it is then. The weights are those of the steps that are made.",
+            stacklevel=5,
+        )
 
 
 def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
@@ -343,6 +367,13 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
     return structures.pop(), numbers, tuple(None if same else 0 for same in are_same)
 
 
+def _prepared(algorithm: Any, positions: Any) -> Any:
+    """The algorithm, or each of several, for chains that start there."""
+    if isinstance(algorithm, list | tuple) and not hasattr(algorithm, "_fields"):
+        return [as_algorithm(one).prepared(positions) for one in algorithm]
+    return as_algorithm(algorithm).prepared(positions)
+
+
 def _tabulated(algorithm: Any) -> Any:
     return jax.tree.map(
         lambda node: node.tabulated() if noises.is_variable(node) else node,
@@ -374,9 +405,9 @@ def _plan(
 
 def check_total(steps: int) -> None:
     """Refuse more steps than the program can count."""
-    if steps >= NEVER:
+    if steps > MOST_STEPS:
         raise ValueError(
-            f"`num_steps` must be less than 2³¹ with the burn-in, got {steps}. "
+            f"`num_steps` must be at most 2⁶² with the burn-in, got {steps}. "
             "Run more chains, or begin anew from the last positions."
         )
 
@@ -440,10 +471,10 @@ def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
 
 
 def _check_finite(states: Any, positions: Any) -> None:
-    """Refuse starts at which something is not finite."""
+    """Refuse starts at which something is not finite; a drift is not where it vanishes."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            name = jax.tree_util.keystr(path).removeprefix(".")
+        name = jax.tree_util.keystr(path).removeprefix(".")
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
             _refuse_starts(name, np.asarray(leaf, np.float64), positions)
 
 
@@ -528,7 +559,8 @@ def iterate(
     With a `store` the same call, made again, goes on where the last one ended, however that was:
     with the visit after the last whose loop came to its end and was committed, bit for bit as if
     nothing had happened.  Of a run that is complete, the last visit is given again.  `at` may be
-    another then, but the functions of the algorithm are those of the store.
+    another then; all else is compared with what the store holds, the functions of the algorithm by
+    the program that they make.
 
     Args:
         at: the steps after which to stop: every k-th, a list of them, or
@@ -573,10 +605,11 @@ def iterate(
     )
     if store is None:
         return _visits(run, march(run, run.carry, stops=stops), stops)
-    from ._store import begin_or_open, parts
+    from ._create import begin_or_open
+    from ._store import parts
 
-    opened = begin_or_open(Path(store), run)
-    return _visits(run, parts(opened, run.feed, stops, commit_seconds), stops)
+    path = begin_or_open(Path(store), run)
+    return _visits(run, parts(path, run.feed, stops, commit_seconds), stops)
 
 
 def _visits(

@@ -2,7 +2,6 @@ r"""What a run leaves: draws, weights, and what to know of them; on a screen, an
 
 import io
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
@@ -13,7 +12,7 @@ import jax
 import numpy as np
 
 from levymc._trees import named_leaves
-from levymc._workdir import atomic_bytes
+from levymc._workdir import atomic_bytes, parse_json
 from levymc.algorithms import Info
 
 from ._engine import Draws
@@ -22,6 +21,7 @@ FORMAT = 3
 MOST_ROWS = 12
 LEVELS = (0.05, 0.5, 0.95)
 COLUMNS = ("", "5 %", "median", "95 %")
+LARGEST_DRIFT_ERROR = 1e-3
 AT_ONCE = 64 * 2**20  # bytes of draws that are worked on at once
 # What ArviZ calls the statistics of ours and of BlackJAX's samplers.
 STATISTICS = {
@@ -34,6 +34,7 @@ STATISTICS = {
     "largest_jump": "largest_jump",
     "taming": "taming",
     "is_outside": "outside",
+    "drift_error": "drift_error",
 }
 
 
@@ -80,6 +81,13 @@ class Result:
         """Those of them that would have ended where log φ is not finite."""
         found = self.statistics.get("outside")
         return 0 if found is None else int(np.sum(found))
+
+    @property
+    def num_inexact(self) -> int:
+        """Draws with a step whose drift was in doubt: its estimated error was more than 1e-3."""
+        found = self.statistics.get("drift_error")
+        # Not "more than": what is NaN is in doubt.
+        return 0 if found is None else int(np.sum(~(found <= LARGEST_DRIFT_ERROR)))
 
     @property
     def statistics(self) -> dict[str, np.ndarray]:
@@ -199,6 +207,8 @@ class Result:
             text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
             text += f", {self.num_divergent} {'refused' if self.is_exact else 'divergent'}"
+        if self.num_inexact:
+            text += f", {self.num_inexact} with a drift in doubt"
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 
@@ -263,7 +273,10 @@ def to_json(tree: Any) -> Any:
         return {"kind": "constant", "value": value.tolist(), "dtype": str(tree.value.dtype)}
     if isinstance(tree, dict):
         if not all(isinstance(key, str) for key in tree):
-            raise TypeError("A store needs positions whose dictionaries have strings as keys.")
+            raise TypeError(
+                "A store needs positions whose dictionaries have strings as keys, got "
+                f"{list(tree)}. Rename them."
+            )
         return {"kind": "dict", "items": {key: to_json(value) for key, value in tree.items()}}
     if hasattr(tree, "_fields"):
         items = {key: to_json(value) for key, value in tree._asdict().items()}
@@ -285,6 +298,8 @@ def from_json(node: Any) -> Any:
     if kind == "none":
         return None
     if kind == "constant":
+        if np.dtype(node["dtype"]).kind not in "biuf":
+            raise ValueError(f"a constant has the type {node['dtype']}")
         return Constant(np.asarray(node["value"], node["dtype"]))
     if kind in ("list", "tuple"):
         values = [from_json(value) for value in items]
@@ -316,14 +331,18 @@ def load_saved(path: Path) -> Result:
     """Read a result, or report what is wrong with the file."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            header = json.loads(bytes(archive["levymc"]))
+            header = parse_json(bytes(archive["levymc"]))
             leaves = [archive[str(place)] for place in range(len(archive.files) - 1)]
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        if header["format"] == FORMAT:
+            structure = from_json(header["structure"])
+            tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], structure)
+            return Result(**tree, **{name: header[name] for name in FACTS})
+    except Exception as error:  # a damaged archive may make its reader stumble in any way
         raise ValueError(
             f"{path} is no result of levymc, or a damaged one ({type(error).__name__}). "
             "Give a file of Result.save, or the folder of a store."
         ) from error
-    if header["format"] != FORMAT:
-        raise ValueError(f"{path} has format {header['format']}; this version reads {FORMAT}.")
-    tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], from_json(header["structure"]))
-    return Result(**tree, **{name: header[name] for name in FACTS})
+    raise ValueError(
+        f"{path} has format {header['format']}; this version reads {FORMAT}. "
+        "Use the version of levymc that wrote it."
+    )

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from levymc.algorithms import Algorithm, Info
 
 from ._iterate import Part, Run, march, observed_by, prepare
-from ._minibatches import Batches, Loader, Whole
+from ._minibatches import Batches, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
 from .marks import MarksLike
@@ -64,9 +64,9 @@ def sample(
         keep: what to keep of a position, by a function of it; or whether to keep the positions; if
             not given, they are kept where nothing is observed.
         progress: show a bar, in a terminal.
-        store: a folder that does not exist yet, for draws, state and program as the run proceeds;
-            `levymc.resume(store)` goes on from it, also after the process was killed.  It is a Zarr
-            group that xarray and ArviZ read.
+        store: a folder that does not exist yet, or is empty, for draws, state and program as the
+            run proceeds; `levymc.resume(store)` goes on from it, also after the process was killed.
+            It is a Zarr group that xarray and ArviZ read.
         mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
 
     Returns:
@@ -99,7 +99,8 @@ def sample(
     )
     if store is None:
         return warned(_in_memory(run, progress=progress))
-    from ._store import create, go_on
+    from ._create import create
+    from ._store import go_on
 
     return warned(go_on(create(Path(store), run), run.feed, progress=progress))
 
@@ -113,43 +114,43 @@ def resume(
 ) -> Result:
     """Go on with a run that `levymc.sample(..., store=...)` began, and return the whole of it.
 
-    Needs nothing but the folder: the compiled program is in it, and is run.  Only resume a store
-    that you trust.  The draws are the same bytes as those of a run that nothing interrupted.
+    Needs nothing but the folder: the compiled program is in it, and is executed.  Only resume a
+    store that you trust; `levymc.load` executes nothing.  The draws are the same bytes as those of
+    a run that nothing interrupted.  What is stored is checked before the first step is made.
 
     Args:
         store: the folder.
         num_steps: steps of each chain after burn-in, those that are made included: more than the
             run was begun with extend it, also if it is complete.
-        minibatches: the function that the run was begun with, where it was begun with one.
+        minibatches: the function that the run was begun with, where it was begun with one: its
+            first minibatch is compared with the one of then.  Data are in the store; if they are
+            given all the same, they are compared.
         progress: show a bar, in a terminal.
 
     Raises:
-        StoreError: no store, or one that is damaged; what is wrong is named.
+        StoreError: no store, or one that is damaged, or was begun with other minibatches; what is
+            wrong is named.
         RuntimeError: another process is running it.
     """
-    from ._store import extended, go_on, open_store
+    from ._store import go_on
 
-    feed = None if minibatches is None else Loader(minibatches)
-    opened = open_store(Path(store))
-    if num_steps is not None:
-        opened = extended(opened, num_steps)
-    return warned(go_on(opened, feed, progress=progress))
+    return warned(go_on(Path(store), minibatches, progress=progress, num_steps=num_steps))
 
 
 def load(path: str | Path) -> Result:
     """Read what `Result.save` wrote, or the draws that a stored run has so far.
 
-    The run may still be going on.  Nothing of the store is executed, unless the run has observers,
-    whose summaries its program makes.
+    The run may still be going on.  All that is read is checked, and nothing of it is executed: the
+    store may be a stranger's.
 
     Raises:
         StoreError, ValueError: a file or folder that is neither, or is damaged.
     """
     if Path(path).is_file():
         return load_saved(Path(path))
-    from ._store import open_store, read
+    from ._store import load_store
 
-    return read(open_store(Path(path)))
+    return load_store(Path(path))
 
 
 def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:
@@ -269,4 +270,12 @@ def warned(result: Result) -> Result:
                 + remedy,
                 stacklevel=3,
             )
+    if result.num_inexact:
+        warnings.warn(
+            f"{result.num_inexact} of {result.num_draws * result.num_chains} draws had a step "
+            "whose drift is in doubt: its estimated error is above 1e-3 (info.drift_error), as "
+            "where the chain is in a mode that the drift's exploration did not find. Give the "
+            "modes, such as those of these draws, to levymc.drifts.quadrature(..., modes=...).",
+            stacklevel=3,
+        )
     return result

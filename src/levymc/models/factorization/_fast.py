@@ -87,7 +87,7 @@ class FastAlgorithm(SamplingAlgorithm[FastState]):
 
     def step(self, key: Array, state: FastState, *minibatch: Ratings) -> tuple[FastState, Info]:
         (data,) = minibatch
-        number = state.step + 1
+        number = schedules.following(state.step)
         step_size = schedules.at(self.schedule, number, jnp.float32)
         words = jax.random.bits(key, (2,), jnp.uint32)
         advance = step_by_kernel if self.backend == "native" else step_in_jax

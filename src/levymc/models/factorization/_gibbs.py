@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, UInt32
 
-from levymc import _native
+from levymc import _native, schedules
 from levymc._checks import check_count, check_interval, check_positive
 from levymc._trees import module
 from levymc.algorithms import Info, SamplingAlgorithm
@@ -74,7 +74,7 @@ class GibbsAlgorithm(SamplingAlgorithm[GibbsState]):
         position = sweep(self, state.position, words, data)
         one = jnp.ones((), jnp.float32)
         info = Info(one, one, jnp.zeros((), bool), 0 * one, 0 * one)
-        return GibbsState(position, state.step + 1), info
+        return GibbsState(position, schedules.following(state.step)), info
 
 
 class GibbsFactorization(NamedTuple):
