@@ -209,11 +209,12 @@ def _shape_or_itself(leaf: Any) -> Any:
 
 def check_like(name: str, found: Any, position: Any) -> None:
     """Refuse what a function returned, if it has not the structure and shapes of the position."""
-    trees = [jax.tree.map(jnp.shape, tree) for tree in (found, position)]
-    if jax.tree.structure(found) != jax.tree.structure(position) or trees[0] != trees[1]:
+    shapes, expected = (jax.tree.map(np.shape, tree) for tree in (found, position))
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (found, position)]
+    if structures[0] != structures[1] or shapes != expected:
         raise TypeError(
-            f"`{name}` must return a pytree like the position, of shapes {trees[1]}, got "
-            f"{trees[0]}. Return one number for each coordinate."
+            f"`{name}` must return a pytree like the position, of shapes {expected}, got {shapes}. "
+            "Return one number for each coordinate."
         )
 
 
