@@ -221,11 +221,12 @@ def check_like(name: str, found: Any, position: Any) -> None:
 def check_floating(name: str, tree: Any) -> None:
     """Refuse a pytree with leaves that are not real floating-point arrays."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        dtype = jnp.result_type(leaf)
-        if not jnp.issubdtype(dtype, jnp.floating):
+        known = _shape_or_itself(leaf)
+        found = known.dtype if isinstance(known, jax.ShapeDtypeStruct) else f"{leaf!r:.100}"
+        if isinstance(found, str) or not jnp.issubdtype(found, jnp.floating):
             where = name + jax.tree_util.keystr(path)
             raise TypeError(
-                f"`{where}` must be of floating type, got {dtype}. "
+                f"`{where}` must be of floating type, got {found}. "
                 "Convert it first, for instance with jnp.asarray(value, float)."
             )
 

@@ -22,7 +22,9 @@ from levymc.algorithms import Info
 from levymc.run import _engine
 
 REFUSAL = re.compile(r"^`[^`]+` must .+, got .+[.:] .+[.)]$", re.DOTALL)
-WARNINGS = re.compile(r"draws had a step that .* was not made|`minibatches` ended after")
+WARNINGS = re.compile(
+    r"draws had a step that .* was not made|drift is in doubt|`minibatches` ended after"
+)
 TRIES_PER_SETUP = 5
 FORGET_AFTER = 25  # setups
 FAULT_RATE = 0.3  # of the tries: they are quick, as most are refused before anything is compiled

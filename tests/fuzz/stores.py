@@ -16,7 +16,7 @@ RESUMED = 10  # every tenth damage is given to `resume`, too, which takes longer
 
 
 def fuzz(count: int, seed: int = 0, first: int = 0) -> tuple[Counter, list[tuple[int, str]]]:
-    """Tries by the kind of damage, and what went wrong, with the numbers of the damages."""
+    """Tries by reader, and what went wrong, with the numbers of the damages."""
     tries: Counter = Counter()
     failures: list[tuple[int, str]] = []
     with tempfile.TemporaryDirectory() as place:
@@ -25,7 +25,7 @@ def fuzz(count: int, seed: int = 0, first: int = 0) -> tuple[Counter, list[tuple
         damages = store_damage.corruptions(store, np.random.default_rng(seed), first + count)
         for number, damage in enumerate(itertools.islice(damages, first, None), first):
             for name, read in _readers(number).items():
-                tries[f"{name}, {damage.what.split()[0]}"] += 1
+                tries[name] += 1
                 wrong = store_damage.fault(damage, read, expected)
                 failures += [(number, f"{name}: {wrong}")] if wrong else []
     return tries, failures

@@ -107,7 +107,7 @@ class Loader:
         self.example = self._next(0)
         if self.example is None:
             raise ValueError(
-                f"`minibatches` must give at least one, got none from {source!r:.100}. "
+                f"`minibatches` must give at least one, got an empty {type(source).__name__}. "
                 "levymc.batches(data, size) draws them from arrays."
             )
         _check_numeric(self.example)
