@@ -142,5 +142,5 @@ def test_what_is_no_schedule_is_refused(wrong):
 
 @pytest.mark.parametrize("wrong", [{"a": object()}, ["f4"], np.array(["a"]), np.zeros(2, object)])
 def test_starts_that_are_no_numbers_are_refused(wrong):
-    with pytest.raises(TypeError, match="`initial_positions.* must be of floating type, got"):
+    with pytest.raises(TypeError, match=r"`initial_positions.* must be of floating type, got"):
         sample(levymc.levy_walk(normal, 1.0), wrong)
