@@ -23,7 +23,8 @@ os.environ["XLA_FLAGS"] = (
     " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 )
 
-Outcome = tuple[Counter, list[tuple[int, str]]]  # tries, and failures with their numbers
+# Tries, and failures with the numbers of their cases; None where only all of them can be repeated.
+Outcome = tuple[Counter, list[tuple[int, str]] | list[tuple[None, str]]]
 Section = Callable[[int, int, int], Outcome]  # of (count, seed, first)
 COUNTS = {"samples": 300, "stores": 600, "files": 1000}
 
@@ -43,12 +44,12 @@ def stores(count: int, seed: int, first: int) -> Outcome:
 
 
 def files(count: int, seed: int, first: int) -> Outcome:
-    """All from the first: of a failure the content is shown."""
+    """All from the first on, as one follows from the other; of a failure the content is shown."""
     from tests.lab import malformed
 
     with tempfile.TemporaryDirectory() as folder:
         tries, failures = malformed.fuzz(Path(folder), first + count, seed)
-    return tries, [(0, failure) for failure in failures]
+    return tries, [(None, failure) for failure in failures]
 
 
 SECTIONS: dict[str, Section] = {"samples": samples, "stores": stores, "files": files}
@@ -81,8 +82,8 @@ def _report(name: str, section: Callable[[], Outcome], seed: int) -> int:
     seconds = time.perf_counter() - began
     print(f"{name}: {tries.total()} tries, {len(failures)} failures, {seconds:.0f} s ({by_kind})")
     for number, failure in failures:
-        again = f"python -m tests.fuzz {name} --seed {seed} --first {number} --count 1"
-        print(f"  {failure}\n    {again}", flush=True)
+        one = "" if number is None else f" --first {number} --count 1"
+        print(f"  {failure}\n    python -m tests.fuzz {name} --seed {seed}{one}", flush=True)
     return len(failures)
 
 
