@@ -11,7 +11,7 @@ from bars import Bar, interleaved_seconds
 
 from levymc import drifts, riesz, stable
 
-ORACLE = Path(__file__).parents[1] / "tests/data/drift_oracle.json"
+ORACLE = Path(__file__).parents[1] / "tests/core/data/drift_oracle.json"
 PUBLISHED_TABLE_1 = {1.5: 19.31, 1.6: 14.12, 1.7: 12.72, 1.8: 8.64, 1.9: 7.03}
 
 

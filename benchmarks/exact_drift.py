@@ -110,7 +110,7 @@ def check_reference(seed, count=100):
 
 
 def law(num_chains=256, num_steps=100_000, step_size=0.02):
-    """The left mass of FLMC with all its defaults, modes at ±30 of width 0.5, weights 0.9 and 0.1.
+    """The left mass of FLMC with its defaults on modes at ±30 of width 0.5, weights 0.9 and 0.1.
 
     Chains start with these weights, and run for 2000 units of time, some three times as long as
     they need to forget their mode; the share on the left is that of the second half.

@@ -10,7 +10,7 @@ from bars import Bar
 
 from levymc import stable
 
-ORACLE = Path(__file__).parents[1] / "tests/data/stable_oracle.json"
+ORACLE = Path(__file__).parents[1] / "tests/core/data/stable_oracle.json"
 COLUMNS = {"pdf": "pdf", "sf": "sf", "score": "score", "logpdf": "log_pdf"}
 
 

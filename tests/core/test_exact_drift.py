@@ -74,9 +74,9 @@ MIXTURES = {
 @pytest.mark.parametrize(
     "name",
     [
-        "two modes",
+        "narrow",
         "wide",
-        pytest.param("narrow", marks=pytest.mark.nightly),
+        pytest.param("two modes", marks=pytest.mark.nightly),
         pytest.param("far", marks=pytest.mark.nightly),
     ],
 )
@@ -211,6 +211,17 @@ def test_given_breaks_are_taken_as_they_are():
         drifts.quadrature(watched, 1.5, breaks=[0.0, np.nan])
 
 
+def hopeless(which, x):
+    """No number, no density, no bound, no end."""
+    return jnp.stack([x * jnp.nan, 0 * x - jnp.inf, x * x, 0 * x])[which]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_what_is_no_law_is_in_doubt(which):
+    drift = drifts.quadrature(Partial(hopeless, which), 1.5)
+    assert np.all(evaluated(drift, jnp.full(POINTS, 0.3)).error > 1e-3)
+
+
 def test_a_traced_target_is_in_doubt():
     """Nothing can be explored then; right where the panels around x suffice."""
 
@@ -224,6 +235,16 @@ def test_a_traced_target_is_in_doubt():
 
 
 # --- runs ---------------------------------------------------------------------------------------
+
+
+def test_kinks_along_several_coordinates():
+    drift = drifts.quadrature(lambda x: -jnp.abs(x["a"]) - jnp.abs(x["b"] - 1), 1.5)
+    prepared = drift.prepared({"a": np.array([0.3, -2.0]), "b": np.array([0.5, 3.0])})
+    found = jax.jit(prepared.evaluate)({"a": jnp.asarray(0.05), "b": jnp.asarray(2.0)})
+    exact = {"a": laplace_drift(0.05, 1.5), "b": laplace_drift(1.0, 1.5)}
+    for name, value in found.value().items():
+        np.testing.assert_allclose(value, exact[name], rtol=1e-6)
+        assert found.error[name] <= 1e-3
 
 
 def plane(position):

@@ -241,10 +241,18 @@ def known_at(algorithm: HasDrift, position: Any) -> tuple[Any, Array, drifts.Eva
 
 
 def largest_error(here: drifts.Evaluation, dtype: Any) -> Array | None:
-    """The largest of a drift's estimated errors, if there are any."""
+    """The largest of a drift's estimated errors, if there are any.
+
+    Where the drift overflows its sign alone decides the step, and that is known below an error
+    of a half.
+    """
     if not isinstance(here, drifts.Estimated):
         return None
-    each = [jnp.max(leaf) for leaf in jax.tree.leaves(here.error)]
+
+    def of_leaf(error: Array, value: Array) -> Array:
+        return jnp.max(jnp.where(jnp.isinf(value) & (error < 0.5), 0.0, error))
+
+    each = jax.tree.leaves(jax.tree.map(of_leaf, here.error, here.value()))
     return jnp.max(jnp.stack(each)).astype(dtype)
 
 

@@ -97,12 +97,11 @@ class Drift:
 
     The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`
     gives sign(b) and log|b| there, for an integrator that bounds its step.  `evaluate` gives the
-    drift in the form in which it was computed, which has both; where `has_estimate`, that is an
-    `Estimated`, with the error of each value.
+    drift in the form in which it was computed, which has both; some give an `Estimated`, with the
+    error of each value.
     """
 
     evaluations: Evaluations
-    has_estimate: bool = False
 
     def prepared(self, positions: Any) -> "Drift":
         """The drift as it is best for chains that start at positions, along their first axis."""
@@ -149,10 +148,6 @@ class Scaled(Drift):
     @property
     def evaluations(self) -> Evaluations:  # type: ignore[override]
         return self.drift.evaluations
-
-    @property
-    def has_estimate(self) -> bool:  # type: ignore[override]
-        return self.drift.has_estimate
 
     def with_density(
         self, logdensity_fn: LogDensity, position: Position

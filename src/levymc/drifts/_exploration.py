@@ -1,5 +1,6 @@
 """A log density along lines through positions, explored coordinate by coordinate."""
 
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -78,14 +79,8 @@ def _heights(logdensity: Partial, positions: Any, axis: Array, points: Array) ->
 
 def explored_number(logdensity: Partial, centers: np.ndarray, scale: float) -> Landscape | None:
     """The landscape of a log density of one number; None where it is of something else."""
-    dtype = jnp.result_type(float)
-    try:
-        shape = jax.eval_shape(logdensity, jax.ShapeDtypeStruct((), dtype))
-    except Exception:  # whatever it does with a number that it does not expect
-        return None
-    if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):
-        return None
-    return explored(logdensity, np.zeros(1, dtype), centers[None], np.array([scale]))
+    positions = np.zeros(1, jnp.result_type(float))
+    return explored(logdensity, positions, centers[None], np.array([scale]))
 
 
 def explored(
@@ -96,19 +91,33 @@ def explored(
     `centers` has a row for each coordinate.  None where the log density cannot be looked at, or
     where there are too many coordinates.
     """
-    if is_traced((logdensity, positions)):
+    if is_traced((logdensity, positions)) or not _is_scalar(logdensity, positions):
         return None
     leaves, structure = jax.tree.flatten(positions)
     arrays = tuple(_Frozen(np.asarray(leaf)) for leaf in leaves)
+    arguments = (structure, arrays, _Frozen(centers), _Frozen(scales))
+    can_remember = not jax.tree.leaves(logdensity) and _is_hashable(logdensity.func)
+    # Inside a program that is being traced, numbers are traced, too, unless they are asked not to.
+    is_inside = is_traced(jnp.zeros(()) + 0)
     try:
-        with jax.ensure_compile_time_eval():
-            if jax.tree.leaves(logdensity) or not _is_hashable(logdensity.func):
-                return _explored(logdensity, structure, arrays, _Frozen(centers), _Frozen(scales))
-            return _remembered(
-                logdensity.func, structure, arrays, _Frozen(centers), _Frozen(scales)
-            )
+        with jax.ensure_compile_time_eval() if is_inside else nullcontext():
+            if can_remember:
+                return _remembered(logdensity.func, *arguments)
+            return _explored(logdensity, *arguments)
     except _Traced:
         return None
+
+
+def _is_scalar(logdensity: Partial, positions: Any) -> bool:
+    """Whether it gives one real number for such positions; who calls the drift is told if not."""
+    example = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), positions
+    )
+    try:
+        shape = jax.eval_shape(logdensity, example)
+    except Exception:  # whatever it does with a position that it does not expect
+        return False
+    return getattr(shape, "shape", None) == () and jnp.issubdtype(shape.dtype, jnp.floating)
 
 
 class _Frozen:

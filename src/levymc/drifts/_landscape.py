@@ -22,7 +22,7 @@ _HEAVIEST = 100.0  # how many bulks away panels end and a rule to infinity takes
 _SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # so that programs are reused
 _TOLERANCE = 1e-7  # of a panel's estimated error, to the mass around it; the true one is far less
 _MOST_ROUNDS = 44
-_MOST_PANELS = 2048
+_MOST_PANELS = 1024
 
 
 class Landscape(NamedTuple):
@@ -49,6 +49,7 @@ class _Panels(NamedTuple):
     log_error: np.ndarray
 
 
+@np.errstate(all="ignore")  # logarithms of zero, and what follows from them, are no surprise
 def explore(heights: Heights, centers: np.ndarray, scale: float, num_points: int) -> Landscape:
     """The landscape along one line.
 
@@ -69,7 +70,7 @@ def explore(heights: Heights, centers: np.ndarray, scale: float, num_points: int
     cuts = _first_cuts(modes, widths, singular, low, high)
     panels, kinks = _bisect(heights, cuts)
     singular = np.unique(np.concatenate([singular[(singular >= low) & (singular <= high)], kinks]))
-    breaks = _fewest(heights, panels, singular)
+    breaks = _few(heights, panels, singular)
     smallest = min(np.min(widths, initial=np.inf), np.min(np.diff(breaks)))
     return _padded(breaks, singular, _log_mass(heights, breaks), smallest)
 
@@ -128,7 +129,7 @@ def _scan(
         return points, logs
     middle = points[np.argmax(logs)]
     weighed = logs + np.log(np.abs(points - middle) + np.gradient(points))
-    bulk = points[weighed > np.max(weighed[is_finite]) - _DROP]
+    bulk = points[weighed >= np.max(weighed[is_finite]) - _DROP]
     margin = (bulk[-1] - bulk[0]) / 8
     bulk_low, bulk_high = max(bulk[0] - margin, -1e9 * scale), min(bulk[-1] + margin, 1e9 * scale)
     more = np.linspace(bulk_low, bulk_high, num_points // 4)
@@ -197,9 +198,8 @@ def _widths(
     small = widths[:, None] * np.array([0.025, 0.05])
     either = [_drops(heights, modes, tops, side * small) for side in (1, -1)]
     # A smooth maximum drops four times as far at twice the distance, a kink or an edge twice.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        is_kink = np.any([drop[:, 1] < 3 * drop[:, 0] for drop in either], axis=0)
-        is_kink &= np.any([drop[:, 0] > 5e-3 for drop in either], axis=0)
+    is_kink = np.any([drop[:, 1] < 3 * drop[:, 0] for drop in either], axis=0)
+    is_kink &= np.any([drop[:, 0] > 5e-3 for drop in either], axis=0)
     return widths, is_kink
 
 
@@ -217,7 +217,7 @@ def _ends(
     middle = modes[np.argmax(np.interp(modes, points, np.where(np.isfinite(logs), logs, -1e300)))]
     weighed = logs + np.log(np.abs(points - middle) + np.min(widths))
     top = np.max(weighed[np.isfinite(weighed)])
-    above, bulk = points[weighed > top - _DROP], points[weighed > top - 5]
+    above, bulk = points[weighed >= top - _DROP], points[weighed >= top - 5]
     bulk_low = min(bulk[0], np.min(modes - 10 * widths))
     bulk_high = max(bulk[-1], np.max(modes + 10 * widths))
     size = bulk_high - bulk_low
@@ -263,14 +263,13 @@ def _measured(heights: Heights, begin: np.ndarray, end: np.ndarray) -> _Panels:
     # Rounding of log φ is no lack of resolution.
     noise = 4 * np.finfo(heights.dtype).eps * np.abs(shift) * size  # type: ignore[attr-defined]
     tail = np.maximum(np.abs(values @ GAUSS_TAIL).sum(axis=1) - noise, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = np.log(size * length) + shift
-        ratio = np.where(size > 0, tail / size, 0.0)
-        log_error = log_mass + np.log(np.minimum(1.0, 10 * ratio**1.5))
+    log_mass = np.log(size * length) + shift
+    ratio = np.where(size > 0, tail / size, 0.0)
+    log_error = log_mass + np.log(np.minimum(1.0, 10 * ratio**1.5))
     return _Panels(begin, end, log_mass, log_error)
 
 
-def _is_resolved(panels: _Panels, others: _Panels) -> np.ndarray:
+def _is_resolved(panels: _Panels, others: _Panels, tolerance: float = _TOLERANCE) -> np.ndarray:
     """Whether a panel's error is small against the masses around it, seen from the panel.
 
     A mass m at a distance d counts as m (L/(L + d))², L being the panel's length: the drift in the
@@ -280,13 +279,11 @@ def _is_resolved(panels: _Panels, others: _Panels) -> np.ndarray:
     gap = np.maximum(
         np.maximum(others.begin - panels.end[:, None], panels.begin[:, None] - others.end), 0.0
     )
-    with np.errstate(divide="ignore"):
-        weighed = others.log_mass - 2 * np.log1p(gap / length)
+    weighed = others.log_mass - 2 * np.log1p(gap / length)
     top = np.max(weighed, axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        around = np.log(np.sum(np.exp(weighed - top), axis=1)) + top[:, 0]
-    return ~(panels.log_error > around + np.log(_TOLERANCE))
+    around = np.log(np.sum(np.exp(weighed - top), axis=1)) + top[:, 0]
+    return ~(panels.log_error > around + np.log(tolerance))
 
 
 def _bisect(heights: Heights, cuts: np.ndarray) -> tuple[_Panels, np.ndarray]:
@@ -311,7 +308,19 @@ def _bisect(heights: Heights, cuts: np.ndarray) -> tuple[_Panels, np.ndarray]:
     return panels, np.asarray(kinks)
 
 
-def _fewest(heights: Heights, panels: _Panels, singular: np.ndarray) -> np.ndarray:
+def _few(heights: Heights, panels: _Panels, singular: np.ndarray) -> np.ndarray:
+    """Breaks of few panels; of a target of very many modes, the estimate shows what that costs."""
+    for tolerance in (_TOLERANCE, 1e-5, 1e-3):
+        breaks = _fewest(heights, panels, singular, tolerance)
+        if len(breaks) <= _SIZES[-1] + 1:
+            return breaks
+    chosen = np.linspace(0, len(breaks) - 1, _SIZES[-1] + 1).round().astype(int)
+    return breaks[chosen]
+
+
+def _fewest(
+    heights: Heights, panels: _Panels, singular: np.ndarray, tolerance: float
+) -> np.ndarray:
     """Breaks of as few panels as are resolved, by taking the longest one again and again."""
     cuts = np.unique(np.concatenate([panels.begin, panels.end, singular]))
     stops = set(np.flatnonzero(np.isin(cuts, singular)).tolist())
@@ -323,7 +332,7 @@ def _fewest(heights: Heights, panels: _Panels, singular: np.ndarray) -> np.ndarr
         tried = _measured(heights, np.full(len(candidates), cuts[at]), cuts[candidates])
         sums = np.logaddexp.accumulate(fine.log_mass[at : candidates[-1]])
         tried = tried._replace(log_error=np.maximum(tried.log_error, _log_gap(tried, sums)))
-        good = np.flatnonzero(_is_resolved(tried, panels))
+        good = np.flatnonzero(_is_resolved(tried, panels, tolerance))
         # The longest before the first that is not resolved.
         runs = np.flatnonzero(np.diff(np.concatenate([[-1], good])) > 1)
         most = good[runs[0] - 1] if len(runs) and runs[0] > 0 else (good[-1] if len(good) else 0)
@@ -335,8 +344,7 @@ def _fewest(heights: Heights, panels: _Panels, singular: np.ndarray) -> np.ndarr
 def _log_gap(panels: _Panels, log_sums: np.ndarray) -> np.ndarray:
     """log |mass - that of its parts|, which is large where the nodes overlook a mode."""
     larger = np.maximum(panels.log_mass, log_sums)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = larger + np.log(-np.expm1(-np.abs(panels.log_mass - log_sums)))
+    gap = larger + np.log(-np.expm1(-np.abs(panels.log_mass - log_sums)))
     return np.where(larger == -np.inf, -np.inf, gap)
 
 
@@ -348,8 +356,7 @@ def _log_mass(heights: Heights, breaks: np.ndarray) -> float:
     parts = [panels.log_mass]
     for end in (breaks[0], breaks[-1]):
         distance = (end - middle) * GAUSS_NODES**-1.5
-        with np.errstate(divide="ignore"):
-            measure = np.log(np.abs(1.5 * distance / GAUSS_NODES) * GAUSS_WEIGHTS)
+        measure = np.log(np.abs(1.5 * distance / GAUSS_NODES) * GAUSS_WEIGHTS)
         logs = heights(middle + distance)
         parts.append(np.where(np.isnan(logs), -np.inf, logs) + measure)
     every = np.concatenate(parts)

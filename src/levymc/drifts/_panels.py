@@ -94,7 +94,7 @@ class Panels(NamedTuple):
 
 
 class Integral(NamedTuple):
-    """The drift by coordinates, its relative error, and log(∫φ / φ(x)) along each."""
+    """The drift by coordinates, its relative error, and log ∫φ along each."""
 
     sign: Float[Array, " d"]
     log_size: Float[Array, " d"]
@@ -188,7 +188,8 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     nodes = _nodes(cut, jnp.asarray(rule.alpha))
     local = _representable(place.flat, cut.inner[:, None] * jnp.asarray(LOCAL_NODES, dtype))
     offsets = (nodes.side[..., None] * nodes.distance).reshape(len(local), -1)
-    every = place.along(jnp.concatenate([offsets, local, -local], axis=-1)) - here
+    # log φ(x) comes in last: far out, its rounding would wipe out what the others differ by.
+    every = place.along(jnp.concatenate([offsets, local, -local], axis=-1))
     every = jnp.where(jnp.isnan(every), -jnp.inf, every)
     shift = jnp.max(every, axis=-1)
     shift = jnp.where(jnp.isfinite(shift), shift, 0.0)
@@ -198,7 +199,7 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
 
     values, errors = _of_panels(far * nodes.kernel)
     near, near_error = _near(both, shift, jnp.asarray(rule.local_weights), local)
-    near_error += jnp.exp(-shift) / cut.inner * _doubt(place.flat, here, cut)
+    near_error += jnp.exp(here - shift) / cut.inner * _doubt(place.flat, here, cut)
     weight = cut.inner[:, None] ** (2 - rule.alpha)
     outer, outer_error = (
         (2 - rule.alpha) * jnp.sum(part, axis=-1, keepdims=True)
@@ -209,12 +210,12 @@ def integrate(place: Coordinates, here: Array, cut: Panels, rule: Kernel) -> Int
     masses = jnp.sum((far * nodes.measure) @ jnp.asarray(GAUSS_WEIGHTS, dtype), axis=-1)
     beside = heights[:, offsets.shape[-1] :] @ jnp.tile(jnp.asarray(LOCAL_MASS, dtype), 2)
     log_mass = jnp.log(masses + cut.inner * beside) + shift
-    scale = jnp.exp((1 - rule.alpha[..., 0]) * log_mass - shift)
+    scale = jnp.exp((1 - rule.alpha[..., 0]) * (log_mass - here) - (shift - here))
     relative = error / (jnp.abs(total) + scale)
     is_known = jnp.isfinite(here) & jnp.isfinite(relative)
     return Integral(
         jnp.sign(total),
-        shift + jnp.log(jnp.abs(total)),
+        shift - here + jnp.log(jnp.abs(total)),
         jnp.where(is_known, relative, jnp.inf),
         log_mass,
     )

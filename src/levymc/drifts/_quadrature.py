@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from levymc._checks import (
     as_parameter,
@@ -172,7 +172,6 @@ class Quadrature(Drift):
     breaks: Any
     is_singular: Any
     log_mass: Any
-    has_estimate = True
 
     @property
     def evaluations(self) -> Evaluations:  # type: ignore[override]
@@ -252,7 +251,7 @@ def _evaluate(drift: Quadrature, position: Position) -> Estimated:
     if drift.kind == "open" or (drift.kind == "number" and not is_number):
         error = jnp.full_like(error, jnp.inf)
     elif drift.kind == "number":
-        error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass), here))
+        error = jnp.maximum(error, _unknown_mass(found.log_mass, jnp.asarray(drift.log_mass)))
     return Estimated(place.signed_log(found.sign, found.log_size), place.unflatten(error))
 
 
@@ -262,19 +261,22 @@ def _panels_at(
     """The panels that the landscape and the density around x ask for."""
     x, dtype = place.flat, place.flat.dtype
     if drift.kind == "number" and x.size == 1:
-        breaks = jnp.asarray(drift.breaks, dtype)
-        room = _room(breaks, jnp.asarray(drift.is_singular), x)
+        breaks = jnp.asarray(drift.breaks, dtype)[None]
+        room = _room(breaks, jnp.asarray(drift.is_singular)[None], x)
         inner, _, is_smooth = _panels.probe(place, here, room, _PROBES)
-        reach = jnp.maximum(x - breaks[0], breaks[-1] - x)
+        reach = jnp.maximum(x - breaks[:, 0], breaks[:, -1] - x)
         return _panels.panels(breaks - x[:, None], inner, is_smooth, reach, drift.num_rungs)
     scale = jnp.asarray(place.spread("scale", drift.scale, position), dtype)
     largest = scale * 3.0 ** (_OPEN_PROBES // 2)
     inner, reach, is_smooth = _panels.probe(place, here, largest, _OPEN_PROBES)
-    offsets, rungs = _breaks_of(drift, x) - x[:, None], drift.num_rungs
+    breaks, rungs = _breaks_of(drift, x), drift.num_rungs
     if drift.kind == "number":
         # Along an axis of a vector it is another density: as many panels, all by rungs.
         rungs = (len(drift.breaks) + 2 * drift.num_rungs) // 2 - 2
-    if offsets.shape[-1]:
+    offsets = breaks - x[:, None]
+    if breaks.shape[-1]:
+        is_singular = jnp.broadcast_to(jnp.asarray(drift.is_singular), breaks.shape)
+        inner = jnp.minimum(inner, _room(breaks, is_singular, x))
         reach = jnp.maximum(reach, jnp.max(jnp.abs(offsets), axis=-1))
     return _panels.panels(offsets, inner, is_smooth, reach, rungs)
 
@@ -292,24 +294,23 @@ def _breaks_of(drift: Quadrature, x: Array) -> Float[Array, "d n"]:
     return jnp.broadcast_to(rows, (x.size, rows.shape[-1]))
 
 
-def _room(breaks: Float[Array, " n"], is_singular: Array, x: Array) -> Array:
+def _room(breaks: Float[Array, "d n"], is_singular: Bool[Array, "d n"], x: Array) -> Array:
     """How far log φ may be smooth around x.
 
     Half way into any panel, the one around x among them, as panels are as long as φ lets them be;
     and no farther than a kink or an edge.
     """
-    length = jnp.diff(breaks)
-    gap = jnp.maximum(jnp.maximum(breaks[:-1] - x[:, None], x[:, None] - breaks[1:]), 0.0)
+    length, low, high = jnp.diff(breaks), breaks[:, :-1], breaks[:, 1:]
+    gap = jnp.maximum(jnp.maximum(low - x[:, None], x[:, None] - high), 0.0)
     into = jnp.min(jnp.where(length > 0, gap + length / 2, jnp.inf), axis=-1)
     to_kink = jnp.min(jnp.where(is_singular, jnp.abs(breaks - x[:, None]), jnp.inf), axis=-1)
-    smallest = 1e-9 * (breaks[-1] - breaks[0])
+    smallest = 1e-9 * (breaks[:, -1] - breaks[:, 0])
     return jnp.maximum(jnp.minimum(into, to_kink), smallest)
 
 
-def _unknown_mass(log_mass: Array, known: Array, here: Array) -> Array:
+def _unknown_mass(log_mass: Array, known: Array) -> Array:
     """How far the mass that is seen is from the one known, beyond the rounding of log φ."""
-    expected = jnp.asarray(known, here.dtype) - here
-    gap = jnp.abs(log_mass - expected)
-    rounding = 16 * jnp.finfo(here.dtype).eps * (jnp.abs(here) + jnp.abs(expected))
-    beyond = jnp.maximum(gap - rounding, 0.0)
-    return jnp.where(jnp.isnan(beyond), 0.0, 1 - jnp.exp(-beyond))
+    expected = jnp.asarray(known, log_mass.dtype)
+    rounding = 16 * jnp.finfo(log_mass.dtype).eps * (1 + jnp.abs(expected))
+    beyond = jnp.maximum(jnp.abs(log_mass - expected) - rounding, 0.0)
+    return jnp.where(jnp.isnan(beyond), 0.0, -jnp.expm1(-beyond))
