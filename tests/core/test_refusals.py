@@ -144,3 +144,12 @@ def test_what_is_no_schedule_is_refused(wrong):
 def test_starts_that_are_no_numbers_are_refused(wrong):
     with pytest.raises(TypeError, match=r"`initial_positions.* must be of floating type, got"):
         sample(levymc.levy_walk(normal, 1.0), wrong)
+
+
+@pytest.mark.parametrize("radius", [6.0, np.inf])
+def test_a_drift_of_a_given_radius_takes_sixteen_bits(radius):
+    """Before, a KeyError."""
+    drift = levymc.drifts.quadrature(normal, 1.5, radius=radius)
+    found = drift(jnp.asarray(1.0, jnp.bfloat16))
+    assert found.dtype == jnp.bfloat16
+    assert abs(float(found) + 0.94) < 0.1
