@@ -26,7 +26,7 @@ os.environ["XLA_FLAGS"] = (
 # Tries, and failures with the numbers of their cases; None where only all of them can be repeated.
 Outcome = tuple[Counter, list[tuple[int, str]] | list[tuple[None, str]]]
 Section = Callable[[int, int, int], Outcome]  # of (count, seed, first)
-COUNTS = {"samples": 300, "stores": 600, "files": 1000}
+COUNTS = {"samples": 300, "stores": 500, "files": 1000}
 
 
 def samples(count: int, seed: int, first: int) -> Outcome:
@@ -80,7 +80,10 @@ def _report(name: str, section: Callable[[], Outcome], seed: int) -> int:
     tries, failures = section()
     by_kind = ", ".join(f"{kind} {count}" for kind, count in sorted(tries.items()))
     seconds = time.perf_counter() - began
-    print(f"{name}: {tries.total()} tries, {len(failures)} failures, {seconds:.0f} s ({by_kind})")
+    print(
+        f"{name}: {tries.total()} tries, {len(failures)} failures, {seconds:.0f} s ({by_kind})",
+        flush=True,
+    )
     for number, failure in failures:
         one = "" if number is None else f" --first {number} --count 1"
         print(f"  {failure}\n    python -m tests.fuzz {name} --seed {seed}{one}", flush=True)
