@@ -153,3 +153,12 @@ def test_a_drift_of_a_given_radius_takes_sixteen_bits(radius):
     found = drift(jnp.asarray(1.0, jnp.bfloat16))
     assert found.dtype == jnp.bfloat16
     assert abs(float(found) + 0.94) < 0.1
+
+
+def test_quantiles_of_sixteen_bits_are_finite():
+    """Before, infinite: the bins were of the positions' precision."""
+    observer = levymc.observe.quantiles([0.1, 0.5])
+    position = jnp.asarray([-3.0, 40.0], jnp.float16)
+    summary = observer.update(observer.init(position), position, jnp.float16(0.1))
+    found = np.asarray(observer.finish(summary))
+    assert np.allclose(found, [[-3, -3], [40, 40]], rtol=0.03)
