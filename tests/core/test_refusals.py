@@ -162,3 +162,15 @@ def test_quantiles_of_sixteen_bits_are_finite():
     summary = observer.update(observer.init(position), position, jnp.float16(0.1))
     found = np.asarray(observer.finish(summary))
     assert np.allclose(found, [[-3, -3], [40, 40]], rtol=0.03)
+
+
+@pytest.mark.parametrize("radius", [None, 6.0])
+def test_exact_drifts_take_an_alpha_for_each_coordinate_of_a_matrix(radius):
+    """Before, JAX's error: the rules of several α were taken for one; also beside an empty leaf."""
+    alpha, position = np.array([[1.3, 1.5], [1.7, 1.9]]), jnp.ones((2, 2), jnp.float32)
+    found = levymc.drifts.quadrature(normal, alpha, radius=radius)(position)
+    for place in np.ndindex(2, 2):
+        one = levymc.drifts.quadrature(normal, float(alpha[place]), radius=radius)
+        assert np.allclose(found[place], one(jnp.float32(1.0)), rtol=1e-3)
+    with pytest.raises(ValueError, match="`alpha` must broadcast"):
+        levymc.drifts.quadrature(normal, np.full((7, 7), 1.5), radius=radius)(position)

@@ -250,7 +250,7 @@ def largest_error(here: drifts.Evaluation, dtype: Any) -> Array | None:
         return None
 
     def of_leaf(error: Array, value: Array) -> Array:
-        return jnp.max(jnp.where(jnp.isinf(value) & (error < 0.5), 0.0, error))
+        return jnp.max(jnp.where(jnp.isinf(value) & (error < 0.5), 0.0, error), initial=0.0)
 
     each = jax.tree.leaves(jax.tree.map(of_leaf, here.error, here.value()))
     return jnp.max(jnp.stack(each)).astype(dtype)
