@@ -1,7 +1,7 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-oldest test-newest lint format types bench lock clean
+.PHONY: help demo test test-all test-oldest test-newest lint format types fuzz bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
@@ -43,6 +43,10 @@ lint: $(INSTALLED)  ## ruff and mypy
 	$(BIN) -m ruff check .
 	$(BIN) -m ruff format --check .
 	$(BIN) -m mypy
+
+fuzz: SEED ?= 0
+fuzz: $(INSTALLED)  ## use it wrongly at random, damage stores, malform files; SEED=1 for others
+	$(BIN) -m tests.fuzz --seed $(SEED)
 
 format: $(INSTALLED)  ## rewrite the sources in the project's format
 	$(BIN) -m ruff check --fix .

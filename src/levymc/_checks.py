@@ -5,6 +5,7 @@ Traced values pass unseen.
 Every message names the argument, shows the value and says what to do.
 """
 
+import inspect
 import operator
 from types import ModuleType
 from typing import Any
@@ -76,6 +77,13 @@ def check_positive(name: str, value: Any, remedy: str, *, infinity: bool = False
         if np.any(wrong):
             kind = "positive" if infinity else "positive and finite"
             raise ValueError(f"`{name}` must be {kind}, got {_first(array, wrong)}. {remedy}")
+
+
+def check_one_number(name: str, value: Any, remedy: str) -> None:
+    """Refuse a pytree, and an array with axes."""
+    if not jax.tree_util.all_leaves([value]) or np.ndim(value):
+        found = f"an array of shape {np.shape(value)}" if hasattr(value, "shape") else repr(value)
+        raise TypeError(f"`{name}` must be one number, got {found}. {remedy}")
 
 
 def check_count(name: str, value: Any, remedy: str, *, least: int = 1) -> int:
@@ -150,25 +158,87 @@ def check_key(key: Any) -> jax.Array:
 
 def check_scalar_output(name: str, function: Any, *arguments: Any) -> None:
     """Refuse a function that does not return one real number."""
-    shapes = jax.tree.leaves(jax.eval_shape(function, *arguments))
+    leaves = jax.tree.leaves(output_shapes(name, function, *arguments))
     remedy = "Return one number: for independent terms, their sum."
-    if len(shapes) != 1 or shapes[0].shape != ():
-        found = ", ".join(str(leaf.shape) for leaf in shapes) or "nothing"
+    strange = [leaf for leaf in leaves if not isinstance(leaf, jax.ShapeDtypeStruct)]
+    if strange:
+        raise TypeError(f"`{name}` must return a scalar, got {strange[0]!r:.100}. {remedy}")
+    if len(leaves) != 1 or leaves[0].shape != ():
+        found = ", ".join(str(leaf.shape) for leaf in leaves) or "nothing"
         raise TypeError(f"`{name}` must return a scalar, got shape {found}. {remedy}")
-    if not jnp.issubdtype(shapes[0].dtype, jnp.floating):
-        raise TypeError(f"`{name}` must return a real number, got {shapes[0].dtype}. {remedy}")
+    if not jnp.issubdtype(leaves[0].dtype, jnp.floating):
+        raise TypeError(f"`{name}` must return a real number, got {leaves[0].dtype}. {remedy}")
+
+
+def check_function(name: str, value: Any, remedy: str, num_arguments: int = 1) -> None:
+    """Refuse what is no function, and one that does not take so many arguments."""
+    if not callable(value):
+        raise TypeError(f"`{name}` must be a function, got {value!r:.100}. {remedy}")
+    try:
+        inspect.signature(value).bind(*[None] * num_arguments)
+    except TypeError:
+        raise TypeError(
+            f"`{name}` must be a function of {num_arguments} argument{'s' * (num_arguments > 1)}, "
+            f"got {value!r:.100}, which is not. {remedy}"
+        ) from None
+    except ValueError:
+        pass  # some that are built in have no signature
+
+
+def output_shapes(name: str, function: Any, *arguments: Any) -> Any:
+    """Shapes and dtypes of what a function returns; a leaf that is no array as it is."""
+    remedy = "Give a function that JAX can trace."
+    check_function(name, function, remedy, len(arguments))
+    found: list[Any] = []
+
+    def note(*given: Any) -> None:
+        found.append(jax.tree.map(_shape_or_itself, function(*given)))
+
+    jax.eval_shape(note, *arguments)
+    return found[0]
+
+
+def _shape_or_itself(leaf: Any) -> Any:
+    if not isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int | complex):
+        return leaf
+    try:
+        return jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf))
+    except TypeError:  # an array of objects
+        return leaf
+
+
+def check_like(name: str, found: Any, position: Any) -> None:
+    """Refuse what a function returned, if it has not the structure and shapes of the position."""
+    shapes, expected = (jax.tree.map(np.shape, tree) for tree in (found, position))
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (found, position)]
+    if structures[0] != structures[1] or shapes != expected:
+        raise TypeError(
+            f"`{name}` must return a pytree like the position, of shapes {expected}, got {shapes}. "
+            "Return one number for each coordinate."
+        )
 
 
 def check_floating(name: str, tree: Any) -> None:
     """Refuse a pytree with leaves that are not real floating-point arrays."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        dtype = jnp.result_type(leaf)
-        if not jnp.issubdtype(dtype, jnp.floating):
+        known = _shape_or_itself(leaf)
+        found = known.dtype if isinstance(known, jax.ShapeDtypeStruct) else f"{leaf!r:.100}"
+        if isinstance(found, str) or not jnp.issubdtype(found, jnp.floating):
             where = name + jax.tree_util.keystr(path)
             raise TypeError(
-                f"`{where}` must be of floating type, got {dtype}. "
+                f"`{where}` must be of floating type, got {found}. "
                 "Convert it first, for instance with jnp.asarray(value, float)."
             )
+
+
+def check_position(name: str, tree: Any) -> None:
+    """Refuse what is no pytree of real floating-point arrays with at least one coordinate."""
+    check_floating(name, tree)
+    if not sum(np.size(leaf) for leaf in jax.tree.leaves(tree)):
+        raise ValueError(
+            f"`{name}` must have at least one coordinate, got shapes "
+            f"{[np.shape(leaf) for leaf in jax.tree.leaves(tree)]}. Give arrays that are not empty."
+        )
 
 
 def as_parameter(value: Any) -> Any:

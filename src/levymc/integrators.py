@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from levymc._checks import as_parameter, check_count, check_positive
+from levymc._checks import as_parameter, check_count, check_function, check_positive
 from levymc._trees import module
 from levymc.drifts import Drift, Evaluation
 
@@ -197,9 +197,32 @@ def split(cap: ArrayLike = 0.25, *, max_substeps: int = 32) -> Split:
     return Split(as_parameter(cap), most)
 
 
+@module(static=("function",))
+class FromFunction:
+    """A user's integrator, part of the compiled program."""
+
+    function: Any
+
+    def __call__(
+        self, drift: Drift, position: Any, step_size: Array, here: Evaluation | None = None
+    ) -> Move:
+        return self.function(drift, position, step_size, here)
+
+
+def as_integrator(integrator: Any) -> Integrator:
+    """`tamed()` if none is given; a function as one that programs can hold."""
+    if integrator is None:
+        return tamed()
+    remedy = "Give levymc.integrators.euler(), tamed(cap) or split(cap), or a function like them."
+    check_function("integrator", integrator, remedy, 4)
+    is_pytree = not jax.tree_util.all_leaves([integrator])
+    return integrator if is_pytree else FromFunction(integrator)
+
+
 def _largest(tree: Any) -> Array:
-    """The largest entry of a pytree of arrays."""
-    return jnp.max(jnp.stack([jnp.max(leaf) for leaf in jax.tree.leaves(tree)]))
+    """The largest entry of a pytree of arrays, of which some may be empty."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.size]
+    return jnp.max(jnp.stack([jnp.max(leaf) for leaf in leaves]))
 
 
 def _log_norm(log_sizes: Any) -> Array:

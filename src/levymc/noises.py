@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from levymc import stable
-from levymc._checks import as_parameter, check_positive, is_traced, spread
+from levymc._checks import as_parameter, check_one_number, check_positive, is_traced, spread
 from levymc._trees import module
 
 SMALLEST_TABULATED = 0.5  # α below it has no table
@@ -147,6 +147,7 @@ class Isotropic(NamedTuple):
     """See `isotropic`."""
 
     def law(self, alpha: Any) -> IsotropicLaw:
+        check_one_number("alpha", alpha, "With several, use levymc.noises.independent().")
         return IsotropicLaw(as_parameter(alpha))
 
 
@@ -224,5 +225,6 @@ def stretched(jump: Any, preconditioner: Any, alpha: Any) -> Any:
 
 
 def largest_size(tree: Any) -> Array:
-    """The largest |entry| of a pytree."""
-    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
+    """The largest |entry| of a pytree, some leaves of which may be empty."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.size]
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in leaves]))

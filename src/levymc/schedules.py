@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import as_parameter, check_positive
+from levymc._checks import as_parameter, check_one_number, check_positive, output_shapes
 from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
 ASKED_AT_ONCE = 1 << 14
+ONE_STEP = "For steps of several sizes, give a schedule of the step n, or a preconditioner."
 
 
 @module()
@@ -36,6 +37,7 @@ def constant(eta: ArrayLike) -> Constant:
         >>> schedules.constant(0.1)(7)
         0.1
     """
+    check_one_number("eta", eta, ONE_STEP)
     check_positive("eta", eta, "It is the step size.")
     return Constant(as_parameter(eta))
 
@@ -81,9 +83,10 @@ class FromFunction:
 def as_schedule(step_size: Any) -> Schedule:
     """A number as a constant; any function of n, such as Optax's schedules, as a schedule."""
     if not callable(step_size):
+        check_one_number("step_size", step_size, ONE_STEP)
         check_positive("step_size", step_size, "Give a number, or a schedule of the step n.")
         return Constant(as_parameter(step_size))
-    first = jax.eval_shape(step_size, jax.ShapeDtypeStruct((), jnp.int32))
+    first = output_shapes("step_size", step_size, jax.ShapeDtypeStruct((), jnp.int32))
     shapes = jax.tree.leaves(first)
     if len(shapes) != 1 or getattr(shapes[0], "shape", None) != ():
         raise TypeError(
@@ -111,21 +114,30 @@ def _sizes(schedule: Any, first: Array) -> Array:
     return jax.vmap(schedule)(first + jnp.arange(1, ASKED_AT_ONCE + 1, dtype=jnp.int32))
 
 
-def check_steps(schedule: Any, first: int, count: int) -> None:
+def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> None:
     """Refuse a schedule that is not positive and finite at the steps first + 1, …, first + count.
 
-    `schedule` is one of `as_schedule`; a constant was checked when it was made.
+    `schedule` is one of `as_schedule`, `dtype` that of the position: what is too small for it is
+    zero.  A constant is looked at before the first step alone.
     """
-    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - ASKED_AT_ONCE)  # later, η stays
     if isinstance(schedule, Constant):
+        if first == 0:
+            _check_sizes(np.asarray(schedule.eta)[None], 0, dtype)
         return
+    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - ASKED_AT_ONCE)  # later, η stays
     for begin in range(first, end, ASKED_AT_ONCE):
         length = min(ASKED_AT_ONCE, end - begin)
-        sizes = np.asarray(_sizes(schedule, jnp.int32(begin)))[:length]
-        wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
-        if len(wrong):
-            raise ValueError(
-                f"`step_size` must be positive and finite at every step, got "
-                f"{sizes[tuple(wrong[0])]} at step {begin + wrong[0][0] + 1}. Give a schedule that "
-                "is bounded from below, such as levymc.schedules.polynomial(a, b) with b ≤ 1."
-            )
+        _check_sizes(np.asarray(_sizes(schedule, jnp.int32(begin)))[:length], begin, dtype)
+
+
+def _check_sizes(given: np.ndarray, begin: int, dtype: Any) -> None:
+    """Refuse step sizes η_{begin+1}, … of which one is not positive and finite in a precision."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = given.astype(dtype)
+    wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
+    if len(wrong):
+        raise ValueError(
+            f"`step_size` must be positive and finite at every step, got {sizes[tuple(wrong[0])]} "
+            f"at step {begin + wrong[0][0] + 1} in {sizes.dtype}. Give a schedule that is bounded "
+            "from below, such as levymc.schedules.polynomial(a, b) with b ≤ 1."
+        )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from levymc._checks import check_floating, check_scalar_output, is_traced
+from levymc._checks import check_position, check_scalar_output, is_traced
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
@@ -141,8 +141,8 @@ def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:
 
 
 def check_start(position: Any) -> None:
-    """Refuse a start that is no pytree of finite floating arrays."""
-    check_floating("position", position)
+    """Refuse a start that is no pytree of finite floating arrays with a coordinate."""
+    check_position("position", position)
     if is_traced(position):
         return
     for path, leaf in jax.tree_util.tree_leaves_with_path(position):

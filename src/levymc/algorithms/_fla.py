@@ -90,7 +90,7 @@ def ula(
     References: [simsekli2017], eq. (2).
     """
     drift = drifts.gradient(logdensity_fn)
-    used = integrator or integrators.euler()
+    used = integrators.euler() if integrator is None else integrator
     how = stepping(step_size, 2.0, used, None, preconditioner)
     return Unadjusted("ula", logdensity_fn, drift, how)
 
@@ -117,7 +117,7 @@ def stepping(
     return Stepping(
         as_parameter(alpha),
         schedules.as_schedule(step_size),
-        integrator or integrators.tamed(),
+        integrators.as_integrator(integrator),
         noises.as_law(noise, alpha),
         as_parameter(preconditioner),
     )
@@ -240,7 +240,7 @@ def largest_error(here: drifts.Evaluation, dtype: Any) -> Array | None:
         return None
 
     def of_leaf(error: Array, value: Array) -> Array:
-        return jnp.max(jnp.where(jnp.isinf(value) & (error < 0.5), 0.0, error))
+        return jnp.max(jnp.where(jnp.isinf(value) & (error < 0.5), 0.0, error), initial=0.0)
 
     each = jax.tree.leaves(jax.tree.map(of_leaf, here.error, here.value()))
     return jnp.max(jnp.stack(each)).astype(dtype)

@@ -8,7 +8,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike
 
 from levymc import noises
-from levymc._checks import as_parameter, check_interval, check_positive, like
+from levymc._checks import (
+    as_parameter,
+    check_interval,
+    check_one_number,
+    check_positive,
+    like,
+)
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
@@ -60,7 +66,9 @@ def levy_walk(
 
     Departures: not in the paper.
     """
-    check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy="1.2 serves in general.")
+    remedy = "1.2 serves in general."
+    check_one_number("alpha", alpha, remedy)
+    check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy=remedy)
     check_positive("scale", scale, "It is the scale of the jumps.")
     jump = noises.variable(as_parameter(alpha))
     return LevyWalk(logdensity_fn, coordinatewise, as_parameter(scale), jump)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_alpha
+from levymc._checks import check_alpha, check_like
 from levymc._trees import module
 
 from ._base import Info, SamplingAlgorithm, State, check_start_logdensity, choose, start_at
@@ -136,6 +136,7 @@ class SgFla(SamplingAlgorithm[State]):
 
     def _drift_at(self, minibatch: Any, position: Any) -> Any:
         slopes = self.grad_estimator(position, *minibatch)
+        check_like("grad_estimator", slopes, position)
         return drifts.scaled_gradient(self.coefficients, slopes, position)
 
     def _curvature_at(self, minibatch: Any, position: Any) -> Any:
@@ -167,7 +168,7 @@ def sgld(
         grad_estimator,
         step_size,
         2.0,
-        integrator=integrator or integrators.euler(),
+        integrator=integrators.euler() if integrator is None else integrator,
         preconditioner=preconditioner,
         curvature=curvature,
     )

@@ -58,9 +58,10 @@ class Coordinates(NamedTuple):
         )
 
     def by_coordinate(self, kind: type, rules: Any, position: Position) -> Any:
-        """A rule of one kind as it is; rules of several α with a row for each coordinate."""
+        """The rule of one α as it is; rules of several with a row for each coordinate."""
         dtype = self.flat.dtype
-        if rules is None or isinstance(rules, kind):
+        is_one = isinstance(rules, kind) and all(np.ndim(part) <= 1 for part in rules)
+        if rules is None or is_one:
             return jax.tree.map(lambda table: jnp.asarray(table, dtype), rules)
         each, structure = jax.tree.flatten(rules, is_leaf=lambda node: isinstance(node, kind))
         tables = (jax.tree.unflatten(structure, parts) for parts in zip(*each, strict=True))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from levymc._checks import (
     check_alpha,
     check_floating,
+    check_like,
     check_scalar_output,
     is_traced,
     known_alpha,
@@ -131,7 +132,10 @@ class FromFunction(Drift):
 
     def evaluate(self, position: Position) -> Evaluation:
         found = self.function(position)
-        return found if isinstance(found, Evaluation) else Values(found)
+        known = found if isinstance(found, Evaluation) else Values(found)
+        for part in known:
+            check_like("drift", part, position)
+        return known
 
 
 @module()

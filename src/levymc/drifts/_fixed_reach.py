@@ -72,7 +72,8 @@ class FixedReach(Drift):
 @jax.jit  # step by step it would be slow
 def _evaluate(drift: FixedReach, position: Position) -> SignedLog:
     place = coordinates(drift.logdensity_fn, position)
-    anchored = dict(drift.anchored).get(str(place.flat.dtype), True)
+    fits = dict(drift.anchored)
+    anchored = fits.get(str(place.flat.dtype), fits["float32"])
     within, to_infinity = (
         place.by_coordinate(KernelQuadrature, rules, position) for rules in drift.rules[anchored]
     )

@@ -15,7 +15,13 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from levymc import noises, schedules
-from levymc._checks import check_count, check_floating, check_key
+from levymc._checks import (
+    check_count,
+    check_floating,
+    check_key,
+    check_position,
+    output_shapes,
+)
 from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
@@ -109,7 +115,7 @@ class Run(NamedTuple):
     parameters: the algorithm's numbers.  carry: the chains at their starts.
     names: of the observers.  key_kind: of random keys, as JAX calls it.
     algorithm: its name.  is_exact: whether its target is φ at every step size; None: not known.
-    schedule: its step sizes as a function of n, if it has one.
+    schedule: its step sizes as a function of n, if it has one; they are of the `dtype`.
     batch_size: of minibatches that are drawn in the program.
     """
 
@@ -125,6 +131,7 @@ class Run(NamedTuple):
     is_exact: bool | None = None
     schedule: Callable[[Any], Any] | None = None
     batch_size: int | None = None
+    dtype: Any = float
 
 
 class Part(NamedTuple):
@@ -202,7 +209,7 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     wanted = int(call.count)
     data, fed = run.feed.take(done, wanted)
     if run.schedule is not None:
-        schedules.check_steps(run.schedule, done, fed)
+        schedules.check_steps(run.schedule, done, fed, run.dtype)
     call = call._replace(count=np.int32(fed))
     keys = keys_of_epoch(run.keys, done // EPOCH, run.key_kind)
     moved, draws = run.program.advance(run.parameters, carry, keys, data, call)
@@ -273,6 +280,8 @@ def _start(
 ) -> Run:
     keys = chain_keys(key, plan.num_chains)
     _check_batch(recipe, parameters, positions, source)
+    if recipe.keep is not None:
+        _check_kept(recipe.keep, positions)
     init = compile_init(recipe)
     carry = jax.tree.map(_strong, init(parameters, jax.tree.map(jnp.asarray, positions), keys))
     algorithm = rebuild(recipe, parameters)
@@ -306,6 +315,7 @@ def _start(
         algorithm.is_exact,
         algorithm.step_schedule,
         source.batch_size,
+        jnp.result_type(*jax.tree.leaves(positions)),
     )
 
 
@@ -337,7 +347,7 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
     if len(algorithm) != num_chains:
         raise ValueError(
             f"`algorithm` must be one, or one for each of the {num_chains} chains, "
-            f"got a list of {len(algorithm)}."
+            f"got a list of {len(algorithm)}. Give as many of them as starts."
         )
     each = [as_algorithm(one) for one in algorithm]
     if len({jax.tree.structure(one) for one in each}) > 1:  # α = 2 among others
@@ -411,6 +421,7 @@ def _count_chains(positions: Any) -> int:
             "`initial_positions` must have the chains along the first axis of every leaf, "
             f"got first axes of {sorted(counts)}. For one chain, add an axis: x[None]."
         )
+    check_position("initial_positions", positions)
     return counts.pop()
 
 
@@ -438,13 +449,25 @@ def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Sou
         return
     if takes:
         raise TypeError(
-            f"`minibatches` must be given, as {type(algorithm).__name__} takes one at each step. "
+            f"`minibatches` must be given, as {algorithm.name} takes one at each step, got None. "
             "Such as levymc.batches(data, 100), or levymc.whole(data)."
         )
     raise TypeError(
-        f"`minibatches` must not be given, as {type(algorithm).__name__} takes none. "
+        f"`minibatches` must be None, as {algorithm.name} takes none, got some. "
         "For stochastic gradients use levymc.sgfla or levymc.sgld."
     )
+
+
+def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
+    """Refuse a function of a position that does not return arrays."""
+    first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], positions)
+    kept = output_shapes("keep", keep, first)
+    leaves = jax.tree.leaves(kept)
+    if not leaves or not all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        raise TypeError(
+            f"`keep` must return a pytree of arrays, got {kept!r:.100}. "
+            "With keep=False nothing is kept."
+        )
 
 
 def _check_finite(states: Any, positions: Any) -> None:

@@ -13,6 +13,7 @@ from levymc._checks import check_count
 
 from ._engine import Fixed, Source, draw_batch
 
+NUMERIC = (jnp.number, jnp.bool_, jax.dtypes.prng_key)
 LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
 MOST_LOADED = 1024
 
@@ -105,7 +106,11 @@ class Loader:
         self.pending: list[Any] = []
         self.example = self._next(0)
         if self.example is None:
-            raise ValueError("`minibatches` must hold at least one, got an empty iterable.")
+            raise ValueError(
+                f"`minibatches` must give at least one, got an empty {type(source).__name__}. "
+                "levymc.batches(data, size) draws them from arrays."
+            )
+        _check_numeric(self.example)
         self.pending.append(self.example)
         self.capacity = max(1, min(MOST_LOADED, LOADED_BYTES // max(self.batch_bytes, 1)))
 
@@ -139,6 +144,17 @@ class Loader:
             raise ValueError(
                 f"`minibatches` must all be alike, got leaves of {shapes} after {expected}. "
                 "Drop or fill up a last batch that is smaller."
+            )
+
+
+def _check_numeric(batch: Any) -> None:
+    """Refuse a minibatch that programs cannot take."""
+    for leaf in jax.tree.leaves(batch):
+        dtype = leaf.dtype if isinstance(leaf, jax.Array) else np.asarray(leaf).dtype
+        if not any(jnp.issubdtype(dtype, kind) for kind in NUMERIC):
+            raise TypeError(
+                f"`minibatches` must give pytrees of numbers, got {leaf!r:.100}. "
+                "levymc.batches(data, size) draws them from arrays."
             )
 
 

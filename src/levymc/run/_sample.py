@@ -201,9 +201,10 @@ class _Memory:
     def __init__(self) -> None:
         self.parts: list[list[np.ndarray]] = []
         self.done = 0
+        self.is_over = False
 
     def append(self, part: Part) -> None:
-        self.done = part.done
+        self.done, self.is_over = part.done, part.is_last
         if part.draws and len(part.draws[0]):
             self.parts.append(part.draws)
 
@@ -218,6 +219,11 @@ def _in_memory(run: Run, *, progress: bool) -> Result:
         run, run.carry, 0, memory, structure=structure, progress=progress
     )
     steps = run.plan.steps_until(memory.done)
+    if not len(steps) and memory.is_over:
+        raise ValueError(
+            f"`minibatches` must last until the first draw, got {memory.done} of them. Give an "
+            "iterable that is long enough, such as itertools.cycle(...), or keep earlier steps."
+        )
     if not len(steps):
         raise KeyboardInterrupt("The run was stopped before its first draw.")
     counts = (run.plan.num_chains, len(steps))

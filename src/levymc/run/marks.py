@@ -112,7 +112,7 @@ def _listed(name: str, given: Any, num_steps: int) -> At:
     if steps.min() < 1 or steps.max() > num_steps or np.any(np.diff(steps) < 1):
         raise ValueError(
             f"`{name}` must list steps from 1 to `num_steps` = {num_steps} in increasing order, "
-            f"got {given!r}."
+            f"got {given!r}. Such as [10, 100]."
         )
     return At(tuple(steps.tolist()))
 

@@ -249,10 +249,11 @@ class Quantiles(Observer):
 
     def init(self, position: Any) -> Array:
         values = jax.eval_shape(self.of, position)
-        return jnp.zeros((*values.shape, 2 * self.num_bins + 1), values.dtype)
+        wide = jnp.promote_types(values.dtype, jnp.float32)  # bins reach beyond sixteen bits
+        return jnp.zeros((*values.shape, 2 * self.num_bins + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        bins = jnp.ravel(self.place(self.of(position)))
+        bins = jnp.ravel(self.place(self.of(position).astype(so_far.dtype)))
         rows = so_far.reshape(len(bins), -1)
         added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
         return added.reshape(so_far.shape)
