@@ -82,6 +82,8 @@ class Fault(NamedTuple):
 def draw_fault(random: random.Random, setup: Setup) -> Fault:
     kind = KINDS[setup.kind]
     wrong = {name: BAD_OPTIONS[name] for name in kind.options}
+    if setup.kind.startswith("levy_walk"):  # which takes all of (0, 2]
+        wrong["alpha"] = BAD_OPTIONS["alpha"][2:]
     if setup.kind == "flmc":
         wrong["drift"] = BAD_OPTIONS["drift"]
     if kind.knows_density and not kind.takes_data:
