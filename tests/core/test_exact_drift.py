@@ -292,3 +292,13 @@ def test_other_algorithms_report_no_error_of_the_drift():
         targets.double_well, 0.1, drift=drifts.quadrature(targets.double_well, 1.8)
     )
     assert jax.eval_shape(algorithm.step, jax.random.key(0), algorithm.init(0.5))[1] is not None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bits_are_widened(dtype):
+    """They neither reach the ends of the panels nor resolve them."""
+    drift = drifts.quadrature(lambda x: -x * x / 2, 1.5)
+    found = drift.evaluate(jnp.asarray(1.0, dtype))
+    assert found.value().dtype == dtype
+    assert float(found.value()) == pytest.approx(-0.9417, rel=1e-2)
+    assert float(found.error) < 1e-3

@@ -60,7 +60,9 @@ class Coordinates(NamedTuple):
     def by_coordinate(self, kind: type, rules: Any, position: Position) -> Any:
         """The rule of one α as it is; rules of several with a row for each coordinate."""
         dtype = self.flat.dtype
-        is_one = isinstance(rules, kind) and all(np.ndim(part) <= 1 for part in rules)
+        is_one = isinstance(rules, kind) and all(
+            np.ndim(part) <= 1 for part in jax.tree.leaves(rules)
+        )
         if rules is None or is_one:
             return jax.tree.map(lambda table: jnp.asarray(table, dtype), rules)
         each, structure = jax.tree.flatten(rules, is_leaf=lambda node: isinstance(node, kind))

@@ -57,7 +57,9 @@ class Line:
 
     def _batch(self, points: np.ndarray, batch: int) -> np.ndarray:
         padded = np.pad(points, (0, batch - len(points)), mode="edge")
-        logs = _heights(self.logdensity, self.positions, self.axis, padded.astype(self.dtype))
+        with np.errstate(over="ignore"):  # far out sixteen bits are infinite, and φ is zero
+            points_there = padded.astype(self.dtype)
+        logs = _heights(self.logdensity, self.positions, self.axis, points_there)
         if is_traced(logs):
             raise _Traced
         return np.asarray(logs, np.float64)[:, : len(points)]

@@ -7,6 +7,7 @@ bisection until every panel is resolved, and as few panels as that allows.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from ._panels import GAUSS_NODES, GAUSS_TAIL, GAUSS_WEIGHTS
@@ -261,7 +262,7 @@ def _measured(heights: Heights, begin: np.ndarray, end: np.ndarray) -> _Panels:
     values = np.exp(logs - shift[:, None])
     size = values @ GAUSS_WEIGHTS
     # Rounding of log φ is no lack of resolution.
-    noise = 4 * np.finfo(heights.dtype).eps * np.abs(shift) * size  # type: ignore[attr-defined]
+    noise = 4 * jnp.finfo(heights.dtype).eps * np.abs(shift) * size  # type: ignore[attr-defined]
     tail = np.maximum(np.abs(values @ GAUSS_TAIL).sum(axis=1) - noise, 0.0)
     log_mass = np.log(size * length) + shift
     ratio = np.where(size > 0, tail / size, 0.0)
