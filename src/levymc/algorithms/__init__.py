@@ -9,6 +9,7 @@ from ._base import SamplingAlgorithm as SamplingAlgorithm
 from ._base import State as State
 from ._base import as_algorithm as as_algorithm
 from ._base import keep_finite as keep_finite
+from ._base import name_of_other as name_of_other
 from ._base import start_at as start_at
 from ._fla import fla as fla
 from ._fla import ula as ula

@@ -111,8 +111,7 @@ class Foreign(SamplingAlgorithm[Any]):
 
     @property
     def name(self) -> str:
-        made_by = getattr(self.algorithm.step, "__module__", "") or ""
-        return made_by.rpartition(".")[2] or type(self.algorithm).__name__
+        return name_of_other(self.algorithm)
 
     def init(self, position: Any, rng_key: Any = None) -> Any:
         takes_key = "rng_key" in inspect.signature(self.algorithm.init).parameters
@@ -120,6 +119,12 @@ class Foreign(SamplingAlgorithm[Any]):
 
     def step(self, key: Array, state: Any, *minibatch: Any) -> tuple[Any, Any]:
         return self.algorithm.step(key, state, *minibatch)
+
+
+def name_of_other(algorithm: Algorithm) -> str:
+    """That of the module of another library's algorithm, such as "nuts"."""
+    made_by = getattr(algorithm.step, "__module__", "") or ""
+    return made_by.rpartition(".")[2] or type(algorithm).__name__
 
 
 def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:

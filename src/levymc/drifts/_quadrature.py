@@ -12,6 +12,7 @@ from levymc._checks import (
     as_parameter,
     check_alpha,
     check_count,
+    check_floating,
     check_positive,
     check_real,
     is_traced,
@@ -182,6 +183,7 @@ class Quadrature(Drift):
         return Evaluations(density=nodes + 1, gradient=0)
 
     def evaluate(self, position: Position) -> Estimated:
+        check_floating("position", position)
         whole = dataclasses.replace(self, logdensity_fn=as_partial(self.logdensity_fn))
         found = _evaluate(whole, jax.tree.map(_widened, position))
 

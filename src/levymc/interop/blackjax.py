@@ -18,8 +18,8 @@ from levymc.algorithms import (
     Info,
     SamplingAlgorithm,
     State,
-    as_algorithm,
     keep_finite,
+    name_of_other,
     start_at,
 )
 
@@ -66,7 +66,7 @@ class StochasticGradient(SamplingAlgorithm[State]):
 
     @property
     def name(self) -> str:
-        return as_algorithm(self.algorithm).name
+        return name_of_other(self.algorithm)
 
     @property
     def step_schedule(self) -> schedules.Schedule:

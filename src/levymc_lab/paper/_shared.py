@@ -100,7 +100,7 @@ def sampled(
     of it must not be taken for a cell.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r".*would have left the finite numbers")
+        warnings.filterwarnings("ignore", message=r".*had a step that would have")
         if store is not None and store.exists():
             result = resume(store, progress=False)
         else:
