@@ -201,11 +201,15 @@ except KeyboardInterrupt:
 """
 
 
-def heed_ctrl_c() -> None:
-    """Tests that run in the background pass on that they ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@pytest.fixture
+def heeds_ctrl_c():
+    """Tests that run in the background would pass on that they ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("command", [["-m", "levymc"], ["-m", "levymc_lab"]])
 def test_ctrl_c_while_jax_is_imported_is_quiet(tmp_path, command):
     """JAX's own modules make another error of it."""
@@ -217,7 +221,6 @@ def test_ctrl_c_while_jax_is_imported_is_quiet(tmp_path, command):
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=heed_ctrl_c,
     )
     assert (done.returncode, done.stderr) == (130, "")
 
