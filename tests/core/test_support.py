@@ -45,6 +45,23 @@ def test_unadjusted_steps_never_end_outside_the_support(name, target):
     assert result.is_exact is False
 
 
+def test_a_run_that_is_told_not_to_look_does_not():
+    """The density is then not computed: of a target that is finite everywhere, the same draws."""
+
+    def run(target, **options):
+        algorithm = levymc.ula(target, 0.05, **options)
+        return levymc.sample(algorithm, jax.random.key(0), jnp.ones(4), 50, progress=False)
+
+    def normal(x):
+        return -x * x / 2
+
+    unlooked = run(normal, checks_support=False)
+    np.testing.assert_allclose(unlooked.positions, run(normal).positions, rtol=1e-12)
+    assert unlooked.info.is_outside is None
+    lost = run(gamma, checks_support=False)
+    assert np.any(lost.positions < 0)
+
+
 @pytest.mark.parametrize("build", [levymc.mafla, levymc.levy_walk])
 def test_an_exact_sampler_may_refuse_without_a_warning(build):
     """A proposal at which log φ is NaN cannot be judged; to refuse it keeps the target."""

@@ -21,6 +21,7 @@ def flmc(
     integrator: integrators.Integrator | None = None,
     noise: noises.Noise | None = None,
     preconditioner: Any = None,
+    checks_support: bool = True,
 ) -> SamplingAlgorithm[LangevinState]:
     r"""Fractional Langevin Monte Carlo:
 
@@ -44,6 +45,7 @@ def flmc(
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.  The target stays φ, as the exact drift makes φ
             invariant under each coordinate's part of the generator by itself.
+        checks_support: as for `fla`.
 
     Raises:
         ValueError, TypeError: an argument outside its range.
@@ -60,4 +62,4 @@ def flmc(
     check_alpha(alpha)
     used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
     how = stepping(step_size, alpha, integrator, noise, preconditioner)
-    return Unadjusted("flmc", logdensity_fn, used, how)
+    return Unadjusted("flmc", logdensity_fn, used, how, checks_support)
