@@ -50,7 +50,8 @@ def test_a_run_that_is_told_not_to_look_does_not():
 
     def run(target, **options):
         algorithm = levymc.ula(target, 0.05, **options)
-        return levymc.sample(algorithm, jax.random.key(0), jnp.ones(4), 50, progress=False)
+        starts = jnp.full(64, 0.3)
+        return levymc.sample(algorithm, jax.random.key(0), starts, 100, progress=False)
 
     def normal(x):
         return -x * x / 2
