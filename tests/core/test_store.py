@@ -450,6 +450,7 @@ def test_what_other_tools_would_misread_is_refused_and_can_be_made_again(stored,
         lambda f: (f / "levymc/state-7.npz").write_bytes(b"left over"),
         lambda f: (f / "posterior/x/c/0/0/0.17.partial").write_bytes(b"left over"),
         lambda f: (f / "levymc/progress.json.17.partial").write_bytes(b"left over"),
+        lambda f: (f / "zarr.json.17.partial").write_bytes(b"left over"),
     ],
 )
 def test_what_does_not_count_does_no_harm(stored, damage):

@@ -326,7 +326,7 @@ def _working(
 
 def _tidy(store: Store) -> None:
     """Finish what a killed process had no time for."""
-    for folder in [path for path in store.path.rglob("*") if path.is_dir()]:
+    for folder in [store.path, *(path for path in store.path.rglob("*") if path.is_dir())]:
         remove_partial(folder)
     if not store.shown.is_published(store.done, store.num_draws):
         # It may have been killed before what it wrote last, and is read now, was safe on disk.
