@@ -8,8 +8,8 @@ Report = Callable[[int, int], None]
 
 
 @contextmanager
-def progress_bar(num_steps: int, num_chains: int) -> Iterator[Report]:
-    """Give a function to call with the steps and the divergences since the last call.
+def progress_bar(num_steps: int, num_chains: int, counted: str = "divergences") -> Iterator[Report]:
+    """Give a function to call with the steps and what is `counted` since the last call.
 
     Without Rich a line is all that is shown.
     """
@@ -44,7 +44,7 @@ def progress_bar(num_steps: int, num_chains: int) -> Iterator[Report]:
             divergences += divergent
             speed = bar.tasks[0].speed
             rate = "" if speed is None else f"{speed * num_chains:,.0f} steps/s"
-            note = f"{divergences} divergences" if divergences else ""
+            note = f"{divergences} {counted}" if divergences else ""
             bar.update(task, advance=steps, rate=rate, note=note)
 
         yield report

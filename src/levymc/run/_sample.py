@@ -181,7 +181,9 @@ def follow(
 ) -> tuple[list[Any], bool]:
     """March through a run into a sink; the last states, and whether it was interrupted."""
     plan, place = run.plan, getattr(structure.info, "is_divergent", None)
-    shown = progress_bar(plan.total, plan.num_chains) if progress and sys.stderr.isatty() else None
+    counted = "refused" if run.is_exact else "divergences"
+    is_shown = progress and sys.stderr.isatty()
+    shown = progress_bar(plan.total, plan.num_chains, counted) if is_shown else None
     with shown or nullcontext(lambda steps, divergent: None) as report:
         report(done, 0)
         try:

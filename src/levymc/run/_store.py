@@ -441,6 +441,8 @@ def _loaded_run(store: Store, feed: Feed | None) -> Run:
         _programs.on_device(state["carry"]),
         names,
         key_kind,
+        store.header["given"]["algorithm"],
+        store.header["given"]["is_exact"],
     )
 
 
