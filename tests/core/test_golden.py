@@ -19,8 +19,8 @@ from levymc import drifts, integrators, noises, schedules
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "golden_draws.json").read_text())
 BOUNDS = {"float32": 2e-5, "float64": 1e-11}  # relative to 1e-3 + |x|
-# The exact drift is a sum of differences, which in float32 keep five digits or six, and others if it
-# is compiled together with another part of the step: in float64 its draws are the old ones to 1e-11.
+# The exact drift is a sum of differences, which in float32 keep five digits or six, and others if
+# it is compiled together with another part of the step: in float64 its draws are the old ones.
 EXACT_DRIFT_IN_FLOAT32 = 1e-4
 
 
