@@ -147,7 +147,9 @@ def test_two_processes_exclude_each_other_and_a_dead_one_none(tmp_path):
     folder = tmp_path / "run"
     process = start_worker(folder)
     try:
+        # A state's file is there a moment before the record that makes it count.
         wait_for(lambda: list((folder / "levymc").glob("state-[1-9]??*.npz")))
+        wait_for(lambda: _store.open_store(folder).num_draws)
         with pytest.raises(RuntimeError, match=r"in use by another process\. Wait for it"):
             resume(folder)
         with pytest.raises(_store.StoreError, match=r"exists\. Go on with levymc\.resume"):
