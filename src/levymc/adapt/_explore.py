@@ -1,0 +1,322 @@
+r"""The modes of a log density, found from anywhere without a scale to set.
+
+Points relax uphill.  From a mode that is known, jumps of all lengths start the next relaxations:
+log-uniform radii, and α-stable draws isotropically and along single coordinates.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from levymc import stable
+from levymc._checks import check_count, check_key
+from levymc.drifts import LogDensity
+
+from ._relax import KNOWN, NEAR, TOP, Known, relax
+from ._target import Target
+
+BATCH = 16  # relaxations at once
+LARGEST_RADIUS = 300.0
+ALPHA = 1.2
+PATIENCE = 0.05  # of the budget may pass without a new mode
+FLOOR = 1e-5  # of the curvatures, in units of the largest
+POLISHED = 0.01  # nats that a Newton step would still gain
+MOST_POLISHING = 6
+NUM_BETWEEN = 7  # points on the segment between two modes
+DIP = 0.2  # nats below both ends, without which two modes are one
+NEIGHBOURS = 3
+NEGLIGIBLE = 12.0  # nats of log mass below the best
+MANY = 64
+
+
+class Modes(NamedTuple):
+    """Modes of a target, each with the normal law that has its height and curvature.
+
+    location: of shape (K, d).  covariance: (K, d, d).  log_mass: of the normal law.
+    times_found: how many relaxations ended there.
+    num_relaxations: how many there were; `num_lost` of them ended nowhere.
+    evaluations: spent on all of it.
+    """
+
+    location: np.ndarray
+    covariance: np.ndarray
+    logdensity: np.ndarray
+    log_mass: np.ndarray
+    times_found: np.ndarray
+    num_relaxations: int = 0
+    num_lost: int = 0
+    evaluations: int = 0
+
+    def __len__(self) -> int:
+        return len(self.location)
+
+    @property
+    def chance_of_another(self) -> float:
+        """By Good and Turing: modes that were hit once for each relaxation that hit any."""
+        hits = max(int(self.times_found.sum()), 1)
+        return float(np.sum(self.times_found == 1)) / hits
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether listing them is hopeless."""
+        hit_once = np.mean(self.times_found == 1) if len(self) else 0.0
+        return len(self) >= MANY and hit_once > 0.5 and self.chance_of_another > 0.2
+
+
+def explore(
+    logdensity_fn: LogDensity, key: Any, initial_positions: Any, *, budget: int = 50_000
+) -> Modes:
+    r"""Search for the modes of a target.
+
+    A known mode μ with curvature Σ = LLᵀ, s = |Σ|^{1/2d}, starts relaxations from
+
+    .. math:: y = μ + L v \quad\text{or}\quad y = μ + s v, \qquad v = R z,\; \log R \sim U(0, \log 300),
+
+    or from v with SαS(1.2) coordinates, all of them or one.  BFGS climbs from there, until it is at
+    a top or near to what is known.  Two tops without a dip of 0.2 nats between them are one.
+
+    Targets: nothing: it finds what it finds.  Not valid when: log φ has no gradient.  A mode much
+    narrower than its distance from all others may be missed, the more so the more dimensions.
+
+    Args:
+        logdensity_fn: log φ up to a constant, of any pytree, differentiable.
+        key: a JAX random key.
+        initial_positions: a pytree whose leaves have the starts along their first axis.
+        budget: evaluations, at most; it ends after a twentieth of these without a new mode.
+
+    Returns:
+        `Modes`, the heaviest first, without those whose mass is negligible.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> starts = levymc.targets.FOUR_MODES_MEANS[3:] + jnp.zeros((1, 2))
+        >>> modes = levymc.adapt.explore(levymc.targets.four_modes, jax.random.key(0), starts)
+        >>> modes.location.round(1).tolist()
+        [[-4.0, -4.0], [4.0, -4.0], [-4.0, 4.0], [4.0, 4.0]]
+
+    Departures: not in the paper.
+    """
+    check_count("budget", budget, "It is a number of evaluations.")
+    first = jax.tree.map(lambda leaf: leaf[0], initial_positions)
+    target = Target(logdensity_fn, first)
+    return search(target, check_key(key), target.flattened(initial_positions), budget, budget)
+
+
+def search(
+    target: Target,
+    key: Any,
+    starts: np.ndarray,
+    budget: int,
+    whole: int,
+    report: Callable[[int], None] = lambda found: None,
+) -> Modes:
+    """Explore with at most `budget` evaluations out of a `whole`."""
+    atlas = Atlas(target)
+    unique = np.unique(starts, axis=0)
+    chosen = unique[np.linspace(0, len(unique) - 1, min(BATCH, len(unique))).astype(int)]
+    atlas.relax(chosen, np.ones(len(chosen)))
+    begun, last, known = target.evaluations, target.evaluations, len(atlas.modes)
+    random = Jumps(key)
+    while atlas.modes and target.evaluations - begun < budget:
+        atlas.relax(*random.from_modes(atlas.modes))
+        if len(atlas.modes) != known:
+            known, last = len(atlas.modes), target.evaluations
+            report(known)
+        if target.evaluations - last > PATIENCE * whole or atlas.listed().are_too_many:
+            break
+    return atlas.listed()
+
+
+class Mode(NamedTuple):
+    """A top, its curvature, and factors of it: covariance = factor factorᵀ."""
+
+    location: np.ndarray
+    value: float
+    covariance: np.ndarray
+    factor: np.ndarray
+    whitening: np.ndarray
+    times_found: int
+
+    @property
+    def scale(self) -> float:
+        """|Σ|^{1/2d}."""
+        return float(np.exp(np.mean(np.log(np.diag(self.factor)))))
+
+    @property
+    def log_mass(self) -> float:
+        half_log_det = float(np.sum(np.log(np.diag(self.factor))))
+        return self.value + half_log_det + len(self.location) / 2 * float(np.log(2 * np.pi))
+
+    def distance(self, point: np.ndarray) -> float:
+        return float(np.linalg.norm(self.whitening @ (point - self.location)))
+
+
+class Jumps:
+    """Where the next relaxations start."""
+
+    def __init__(self, key: Any) -> None:
+        self.key, self.count = key, 0
+
+    def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
+        """A batch of points, and the scales of the modes they come from."""
+        self.count += 1
+        key = jax.random.fold_in(self.key, self.count)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        dimension = len(modes[0].location)
+        heavy = np.asarray(stable.sample(key, ALPHA, (BATCH, dimension)), np.float64)
+        points, scales = [], []
+        for jump in heavy:
+            mode = modes[rng.integers(len(modes))]
+            direction = _direction(rng, jump)
+            stretch = mode.factor @ direction if rng.random() < 0.5 else mode.scale * direction
+            points.append(mode.location + stretch)
+            scales.append(mode.scale)
+        return np.array(points), np.array(scales)
+
+
+def _direction(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:
+    kind = rng.random()
+    if kind < 0.5:
+        radius = np.exp(rng.uniform(0.0, np.log(LARGEST_RADIUS)))
+        return radius * rng.standard_normal(len(heavy))
+    if kind < 0.75:  # isotropic: a normal vector times the size of one stable draw
+        return abs(heavy[0]) * rng.standard_normal(len(heavy))
+    return heavy
+
+
+class Atlas:
+    """The modes that are known so far, and what became of the relaxations."""
+
+    def __init__(self, target: Target, modes: list[Mode] | None = None) -> None:
+        self.target, self.modes = target, modes or []
+        self.num_relaxations = self.num_lost = 0
+
+    def relax(self, points: np.ndarray, scales: np.ndarray) -> int:
+        """Climb from points, and enter what is found; how many modes are new."""
+        before, size = len(self.modes), len(points)
+        filled = np.concatenate([points, np.full((BATCH - size % BATCH, points.shape[1]), np.nan)])
+        widths = np.concatenate([scales, np.ones(BATCH - size % BATCH)])
+        for begin in range(0, size, BATCH):
+            part = slice(begin, begin + BATCH)
+            self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
+        return len(self.modes) - before
+
+    def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> None:
+        found = relax(self.target, points, scales, self._known())
+        self.target.evaluations -= BATCH - count  # those that fill the batch
+        self.num_relaxations += count
+        for place in range(count):
+            if found.outcome[place] == KNOWN:
+                self._hit(int(found.mode[place]))
+            elif found.outcome[place] == TOP and np.all(np.abs(found.point[place]) < 1e15):
+                self.enter(found.point[place], found.value[place], found.gradient[place])
+            else:
+                self.num_lost += 1
+
+    def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> None:
+        """Enter a top, unless it is a known one, or none at all."""
+        for number, mode in enumerate(self.modes):
+            if mode.distance(point) < NEAR:
+                return self._hit(number)
+        polished = self._polished(point, value, gradient)
+        if polished is None:
+            self.num_lost += 1
+            return None
+        same = self._same_as(polished)
+        if same is None:
+            self.modes.append(polished)
+        elif polished.value > self.modes[same].value + 1e-3:
+            self.modes[same] = polished._replace(times_found=self.modes[same].times_found + 1)
+        else:
+            self._hit(same)
+        return None
+
+    def listed(self) -> Modes:
+        """What is known, the heaviest first, without what is negligible."""
+        masses = np.array([mode.log_mass for mode in self.modes])
+        order = [int(one) for one in np.argsort(-masses)]
+        kept = [self.modes[one] for one in order if masses[one] > masses.max() - NEGLIGIBLE]
+        dimension = self.target.dimension
+        return Modes(
+            np.array([mode.location for mode in kept]).reshape(-1, dimension),
+            np.array([mode.covariance for mode in kept]).reshape(-1, dimension, dimension),
+            np.array([mode.value for mode in kept]),
+            np.array([mode.log_mass for mode in kept]),
+            np.array([mode.times_found for mode in kept], int),
+            self.num_relaxations,
+            self.num_lost,
+            self.target.evaluations,
+        )
+
+    def _known(self) -> Known:
+        """In a number of places that is a power of two, so that few programs are compiled."""
+        places = max(8, 1 << len(self.modes).bit_length())
+        dimension = self.target.dimension
+        location = np.full((places, dimension), np.nan)
+        whitening = np.zeros((places, dimension, dimension))
+        for number, mode in enumerate(self.modes):
+            location[number], whitening[number] = mode.location, mode.whitening
+        return Known(location, whitening)
+
+    def _hit(self, number: int) -> None:
+        mode = self.modes[number]
+        self.modes[number] = mode._replace(times_found=mode.times_found + 1)
+
+    def _polished(self, point: np.ndarray, value: float, gradient: np.ndarray) -> Mode | None:
+        """Newton's steps to the top; None where they do not get there."""
+        for _ in range(MOST_POLISHING):
+            hessian = self.target.hessian(point)
+            if not np.all(np.isfinite(hessian)):
+                return None
+            covariance = inverse_curvature(hessian)
+            gain = gradient @ covariance @ gradient / 2
+            if gain < POLISHED:
+                return _mode(point, value, covariance)
+            lengths = 0.25 ** np.arange(4.0)
+            steps = point + lengths[:, None] * (covariance @ gradient)
+            values, gradients = self.target.gradients(steps)
+            best = int(np.argmax(values))
+            if not values[best] > value:
+                return None
+            point, value, gradient = steps[best], values[best], gradients[best]
+        return None
+
+    def _same_as(self, found: Mode) -> int | None:
+        """The number of the known mode that this is, by distance or for want of a dip between."""
+        if not self.modes:
+            return None
+        distances = np.array(
+            [
+                min(mode.distance(found.location), found.distance(mode.location))
+                for mode in self.modes
+            ]
+        )
+        if distances.min() < NEAR:
+            return int(np.argmin(distances))
+        inside = np.arange(1, NUM_BETWEEN + 1)[:, None] / (NUM_BETWEEN + 1)
+        for number in np.argsort(distances)[:NEIGHBOURS]:
+            mode = self.modes[number]
+            between = self.target.values(
+                mode.location + inside * (found.location - mode.location)
+            )
+            if between.min() > min(mode.value, found.value) - DIP:
+                return int(number)
+        return None
+
+
+def inverse_curvature(hessian: np.ndarray) -> np.ndarray:
+    """|−H|⁻¹, with eigenvalues that are neither negative nor negligible."""
+    eigenvalues, vectors = np.linalg.eigh(-hessian)
+    sizes = np.abs(eigenvalues)
+    sizes = np.maximum(sizes, FLOOR * max(sizes.max(), 1e-300))
+    return (vectors / sizes) @ vectors.T
+
+
+def _mode(point: np.ndarray, value: float, covariance: np.ndarray) -> Mode | None:
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return None
+    return Mode(point, float(value), covariance, factor, np.linalg.inv(factor), 1)

@@ -1,0 +1,199 @@
+r"""A normalised mixture of multivariate t laws: what tempering starts from, and jumps go to."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, logsumexp
+from jaxtyping import Array
+
+from levymc._trees import module
+
+SHELL = 0.1  # of a component's weight is in a wider law around it
+SHELL_VARIANCE = 3.0
+SHELL_DEGREES = 5.0
+WIDE = 0.05  # of all weight is in one wide component
+WIDE_DEGREES = 5.0
+WIDE_VARIANCE = 2.0
+LAPLACE_DEGREES = 8.0
+POOLED_DEGREES = 30.0
+FEWEST_PLACES = 8
+MOST_DEGREES = 30  # of freedom; or infinitely many
+NO_WEIGHT = -1e30  # the log of none, which stays a finite number
+
+
+class Fit(NamedTuple):
+    """A mixture as it is fitted, on the host; the wide component is not among the others.
+
+    mode: for each component the number of the mode that it belongs to.
+    """
+
+    weights: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+    degrees: np.ndarray
+    mode: np.ndarray
+
+
+@module()
+class Reference:
+    r"""Mixture of multivariate t laws with a shell around each component:
+
+    .. math:: q = \sum_k w_k \bigl[(1 - s_k)\, t_{ν_k}(μ_k, Σ_k) + s_k\, t_5(μ_k, 3 Σ_k)\bigr] .
+
+    Places that are not used have no weight.  `is_listed` tells the components from the wide one.
+    """
+
+    log_weights: Any
+    means: Any
+    factors: Any
+    inverses: Any
+    degrees: Any
+    shells: Any
+    is_listed: Any
+
+    def log_components(self, x: Array) -> Array:
+        """log of each summand at a flat vector."""
+        whitened = jnp.einsum("kij,kj->ki", self.inverses, x - self.means)
+        squares = jnp.sum(whitened**2, axis=-1)
+        dimension = x.shape[-1]
+        core = log_t(squares, self.degrees, dimension)
+        shell_degrees = jnp.full_like(self.degrees, SHELL_DEGREES)
+        shell = log_t(squares / SHELL_VARIANCE, shell_degrees, dimension)
+        shell = shell - dimension / 2 * math.log(SHELL_VARIANCE)
+        both = jnp.logaddexp(
+            jnp.log1p(-self.shells) + core, jnp.log(jnp.maximum(self.shells, 1e-30)) + shell
+        )
+        return self.log_weights - self.log_determinants + both
+
+    @property
+    def log_determinants(self) -> Array:
+        """log |L_k|."""
+        return jnp.sum(jnp.log(jnp.diagonal(self.factors, axis1=-2, axis2=-1)), axis=-1)
+
+    def logdensity(self, x: Array) -> Array:
+        return logsumexp(self.log_components(x))
+
+    def sample(self, key: Array) -> Array:
+        key_uniform, key_normal = jax.random.split(key)
+        dtype, dimension = self.means.dtype, self.means.shape[-1]
+        uniforms = jax.random.uniform(key_uniform, (2,), dtype)
+        normals = jax.random.normal(key_normal, (dimension + MOST_DEGREES,), dtype)
+        return self.draw(uniforms, normals)
+
+    def draw(self, uniforms: Array, normals: Array) -> Array:
+        """A draw, made of two uniform numbers and d + `MOST_DEGREES` normal ones.
+
+        χ² of ν is the sum of ν squares, which takes a fraction of the time that a gamma law takes
+        to compile.
+        """
+        dimension = self.means.shape[-1]
+        component = choose(self.log_weights, uniforms[0])
+        is_shell = uniforms[1] < self.shells[component]
+        degrees = jnp.where(is_shell, SHELL_DEGREES, self.degrees[component])
+        spread = jnp.where(is_shell, math.sqrt(SHELL_VARIANCE), 1.0)
+        is_summed = jnp.arange(MOST_DEGREES) < degrees
+        chi_square = jnp.sum(jnp.where(is_summed, normals[dimension:] ** 2, 0.0))
+        size = jnp.where(jnp.isinf(degrees), 1.0, jnp.sqrt(degrees / chi_square))
+        stretched = spread * size * normals[:dimension]
+        return self.means[component] + self.factors[component] @ stretched
+
+
+def choose(logits: Array, uniform: Array) -> Array:
+    """An index with probability proportional to exp(logits), by inversion."""
+    sums = jnp.cumsum(jnp.exp(logits - jnp.max(logits)))
+    found = jnp.sum(sums <= uniform * sums[-1])
+    # Rounding must not lead to an index of no weight at the end.
+    return jnp.minimum(found, jnp.sum(sums < sums[-1]))
+
+
+def log_t(squares: Array, degrees: Array, dimension: int) -> Array:
+    """log density of a standard multivariate t, normal for infinitely many degrees, given |z|²."""
+    is_normal = jnp.isinf(degrees)
+    nu = jnp.where(is_normal, 1.0, degrees)
+    half = (nu + dimension) / 2
+    height = gammaln(half) - gammaln(nu / 2) - dimension / 2 * jnp.log(nu * math.pi)
+    normal = -squares / 2 - dimension / 2 * math.log(2 * math.pi)
+    return jnp.where(is_normal, normal, height - half * jnp.log1p(squares / nu))
+
+
+def laplace(modes: Any) -> Fit:
+    """A component per mode, weighed by the square root of its mass; all in one where too many."""
+    if modes.are_too_many:
+        return pooled(modes)
+    logs = modes.log_mass / 2
+    weights = np.exp(logs - logs.max())
+    count = len(modes)
+    return Fit(
+        weights / weights.sum(),
+        modes.location,
+        modes.covariance,
+        np.full(count, LAPLACE_DEGREES),
+        np.arange(count),
+    )
+
+
+def pooled(modes: Any) -> Fit:
+    """One component that is as wide as all modes together."""
+    mean, covariance = _moments(np.ones(len(modes)) / len(modes), modes.location, modes.covariance)
+    return Fit(
+        np.ones(1), mean[None], covariance[None], np.full(1, POOLED_DEGREES), np.zeros(1, int)
+    )
+
+
+def _moments(
+    weights: np.ndarray, means: np.ndarray, covariances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    mean = weights @ means
+    offsets = means - mean
+    within = np.einsum("k,kij->ij", weights, covariances)
+    return mean, within + np.einsum("k,ki,kj->ij", weights, offsets, offsets)
+
+
+def places_for(count: int) -> int:
+    """Components that a program is compiled for: some to spare, and a power of two."""
+    return max(FEWEST_PLACES, 1 << count.bit_length())
+
+
+def assemble(fit: Fit, dtype: Any, places: int | None = None) -> Reference:
+    """The mixture of a fit with its wide component, which comes first."""
+    count, dimension = fit.means.shape
+    places = places or places_for(count)
+    mean, covariance = _moments(fit.weights, fit.means, fit.covariances)
+    means, factors = np.tile(mean, (places, 1)), np.tile(np.eye(dimension), (places, 1, 1))
+    means[1 : count + 1] = fit.means
+    factors[0] = np.linalg.cholesky(WIDE_VARIANCE * covariance)
+    factors[1 : count + 1] = np.linalg.cholesky(fit.covariances)
+    log_weights, degrees = np.full(places, NO_WEIGHT), np.full(places, WIDE_DEGREES)
+    log_weights[0] = math.log(WIDE)
+    log_weights[1 : count + 1] = np.log(np.maximum((1 - WIDE) * fit.weights, 1e-300))
+    degrees[1 : count + 1] = fit.degrees
+    shells, is_listed = np.zeros(places), np.zeros(places, bool)
+    shells[1 : count + 1], is_listed[1 : count + 1] = SHELL, True
+    numbers = (log_weights, means, factors, np.linalg.inv(factors), degrees, shells)
+    return Reference(*(jnp.asarray(array, dtype) for array in numbers), jnp.asarray(is_listed))
+
+
+def reference(modes: Any, dtype: Any = None) -> Reference:
+    r"""The mixture that Laplace's approximation at each mode gives, normalised:
+
+    .. math:: q = 0.95 \sum_k w_k f_k + 0.05\, t_5, \qquad
+       f_k = 0.9\, t_8(μ_k, Σ_k) + 0.1\, t_5(μ_k, 3Σ_k), \quad w_k \propto \text{mass}_k^{1/2} .
+
+    Args:
+        modes: as found by `levymc.adapt.explore`.
+        dtype: of the numbers; JAX's default float if not given.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> logdensity = levymc.targets.four_modes
+        >>> modes = levymc.adapt.explore(logdensity, jax.random.key(0), jnp.zeros((1, 2)) + 3.9)
+        >>> q = levymc.adapt.reference(modes)
+        >>> q.sample(jax.random.key(1)).shape
+        (2,)
+
+    Departures: not in the paper.
+    """
+    return assemble(laplace(modes), dtype or jnp.result_type(float))

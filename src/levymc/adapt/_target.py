@@ -1,0 +1,106 @@
+"""A log density as a function of a flat vector, evaluated at many points at once, and counted."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
+
+from levymc.drifts import LogDensity
+
+SMALLEST_BATCH = 16
+
+
+class Target:
+    """log φ of a flat vector; values are float64 on the host, whatever the target computes in.
+
+    evaluations: how many densities were asked for so far, with or without their gradients.
+    """
+
+    def __init__(self, logdensity_fn: LogDensity, position: Any, *, gradient: bool = True) -> None:
+        leaves, structure = jax.tree.flatten(position)
+        shapes = tuple((np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves)
+        self.flat_fn, self.unflatten = _flattened(logdensity_fn, structure, shapes)
+        self.logdensity_fn = logdensity_fn
+        self.dimension = sum(int(np.prod(shape)) for shape, _ in shapes)
+        self.dtype = jnp.result_type(*(dtype for _, dtype in shapes))
+        self.has_gradient = gradient
+        self.evaluations = 0
+
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """log φ at each of some points; -inf where it is NaN."""
+        self.evaluations += len(points)
+        found = _in_batches(partial(_values, self.flat_fn), points, self.dtype)[0]
+        return np.where(np.isnan(found), -np.inf, found)
+
+    def gradients(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log φ and its gradient at each of some points."""
+        self.evaluations += len(points)
+        values, gradients = _in_batches(
+            partial(_values_and_gradients, self.flat_fn), points, self.dtype
+        )
+        return np.where(np.isnan(values), -np.inf, values), gradients
+
+    def hessian(self, point: np.ndarray) -> np.ndarray:
+        """The second derivatives of log φ, counted as two gradients for each coordinate."""
+        self.evaluations += 2 * self.dimension
+        found = np.asarray(_hessian(self.flat_fn, jnp.asarray(point, self.dtype)), np.float64)
+        return (found + found.T) / 2
+
+    def flattened(self, positions: Any) -> np.ndarray:
+        """Positions, with axes before those of one, as vectors along the last axis."""
+        leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(positions)]
+        own = [np.ndim(leaf) for leaf in jax.tree.leaves(self.example)]
+        flat = [
+            leaf.reshape(*leaf.shape[: leaf.ndim - axes], -1)
+            for leaf, axes in zip(leaves, own, strict=True)
+        ]
+        return np.concatenate(flat, axis=-1)
+
+    @property
+    def example(self) -> Any:
+        return jax.eval_shape(
+            self.unflatten, jax.ShapeDtypeStruct((self.dimension,), jnp.dtype(self.dtype))
+        )
+
+    def positions(self, points: np.ndarray) -> Any:
+        """Points, along the first axis, as positions."""
+        return jax.vmap(self.unflatten)(jnp.asarray(points, self.dtype))
+
+
+@lru_cache(maxsize=64)
+def _flattened(
+    logdensity_fn: LogDensity, structure: Any, shapes: tuple[Any, ...]
+) -> tuple[Callable[[Array], Array], Callable[[Array], Any]]:
+    """The same functions for the same target, so that what is compiled for one is found again."""
+    leaves = [jnp.zeros(shape, dtype) for shape, dtype in shapes]
+    _, unflatten = ravel_pytree(jax.tree.unflatten(structure, leaves))
+    return (lambda flat: jnp.asarray(logdensity_fn(unflatten(flat)))), unflatten
+
+
+def _in_batches(function: Any, points: np.ndarray, dtype: Any) -> tuple[np.ndarray, ...]:
+    """In batches of sizes that are powers of two, so that few programs are compiled."""
+    count = len(points)
+    size = max(SMALLEST_BATCH, 1 << max(count - 1, 0).bit_length())
+    padded = np.concatenate([points, np.repeat(points[:1], size - count, axis=0)])
+    found = function(jnp.asarray(padded, dtype))
+    return tuple(np.asarray(leaf, np.float64)[:count] for leaf in jax.tree.leaves(found))
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(flat_fn: Any, points: Array) -> Array:
+    return jax.vmap(flat_fn)(points)
+
+
+@partial(jax.jit, static_argnums=0)
+def _values_and_gradients(flat_fn: Any, points: Array) -> tuple[Array, Array]:
+    return jax.vmap(jax.value_and_grad(flat_fn))(points)
+
+
+@partial(jax.jit, static_argnums=0)
+def _hessian(flat_fn: Any, point: Array) -> Array:
+    return jax.hessian(flat_fn)(point)
