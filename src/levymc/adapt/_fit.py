@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from jaxtyping import Array
 
 from ._reference import Fit, Reference, assemble, log_t, places_for
@@ -57,7 +56,7 @@ def _log_components(reference: Reference, points: Array) -> Array:
 
 
 def log_reference(reference: Reference, points: np.ndarray) -> np.ndarray:
-    return np.asarray(logsumexp(log_components(reference, points), axis=-1), np.float64)
+    return np.logaddexp.reduce(log_components(reference, points), axis=-1)
 
 
 def score(fit: Fit, points: np.ndarray, values: np.ndarray, dtype: Any) -> float:
@@ -142,7 +141,7 @@ def _responsibilities(fit: Fit, points: np.ndarray) -> tuple[np.ndarray, np.ndar
         whitened = np.linalg.solve(factor, (points - mean).T)
         squares[:, number] = np.sum(whitened**2, axis=0)
         halves[number] = np.sum(np.log(np.diag(factor)))
-    heights = np.asarray(log_t(jnp.asarray(squares), jnp.asarray(fit.degrees), dimension))
+    heights = log_t(squares, fit.degrees, dimension, np)
     logs = np.log(np.maximum(fit.weights, 1e-300)) - halves + heights
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     with np.errstate(invalid="ignore"):

@@ -19,6 +19,7 @@ from levymc._trees import module
 from ._reference import MOST_DEGREES, NO_WEIGHT, Reference, choose
 
 NUM_UNIFORMS = 8
+FAR = 6.0  # widths of a kernel: three standard deviations of a mode
 LONGEST_DRIFT = 2.0  # of a local move, in units of √d
 
 
@@ -57,14 +58,17 @@ class Point(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What a move did; `ratio` is log φ − log q where it would have gone."""
+    """What a move did.
+
+    ratio: log φ − log q where it would have gone.  is_far: it went along an axis, and far.
+    """
 
     kernel: Array
     rate: Array
     is_accepted: Array
     is_divergent: Array
     ratio: Array
-    proposed: Array
+    is_far: Array
 
 
 @module()
@@ -123,6 +127,7 @@ class Along(NamedTuple):
 
     x: Array
     log_ratio: Array
+    is_far: Array
 
 
 def move(
@@ -170,7 +175,8 @@ def move(
     ]
     if axes is not None:
         log_ratios.append(along.log_ratio)
-    return _decide(to_accept, kind, point, there, beta, jnp.stack(log_ratios)[chosen])
+    is_far = jnp.bool_(False) if axes is None else along.is_far & (kind == Kernel.ALONG_AXIS)
+    return _decide(to_accept, kind, point, there, beta, jnp.stack(log_ratios)[chosen], is_far)
 
 
 def _share(point: Point, component: Array) -> Array:
@@ -237,11 +243,18 @@ def _along_axis(
     before = axes.inverse[axis] @ point.x
     after = axes.draw(axis, uniform, normals)
     log_ratio = axes.log_kernel(axis, before) - axes.log_kernel(axis, after)
-    return Along(point.x + (after - before) * axes.basis[:, axis], log_ratio)
+    is_far = jnp.abs(after - before) > FAR * axes.widths[axis]
+    return Along(point.x + (after - before) * axes.basis[:, axis], log_ratio, is_far)
 
 
 def _decide(
-    uniform: Array, kind: Array, point: Point, there: Point, beta: Array, log_ratio: Array
+    uniform: Array,
+    kind: Array,
+    point: Point,
+    there: Point,
+    beta: Array,
+    log_ratio: Array,
+    is_far: Array,
 ) -> tuple[Point, Made]:
     """The test of Metropolis and Hastings."""
     change = beta * (there.value - point.value)
@@ -255,7 +268,7 @@ def _decide(
     chosen = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), there, point)
     ratio = there.value - there.log_reference
     ratio = jnp.where(is_divergent | jnp.isnan(ratio), -jnp.inf, ratio)
-    return chosen, Made(kind, rate, is_accepted, is_divergent, ratio, there.x)
+    return chosen, Made(kind, rate, is_accepted, is_divergent, ratio, is_far)
 
 
 def _by_another(
@@ -279,4 +292,4 @@ def _by_another(
     own = point.log_reference - there.log_reference
     done = -beta * (there.value - point.value)
     done = done - (1 - beta) * (there.log_reference - point.log_reference)
-    return _decide(to_accept, kind, point, there, beta, jnp.where(is_local, done, own))
+    return _decide(to_accept, kind, point, there, beta, jnp.where(is_local, done, own), jnp.bool_(False))

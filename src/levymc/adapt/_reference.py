@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, logsumexp
+import scipy.special
+from jax.scipy.special import logsumexp
 from jaxtyping import Array
 
 from levymc._trees import module
@@ -19,7 +20,7 @@ WIDE_DEGREES = 5.0
 WIDE_VARIANCE = 2.0
 LAPLACE_DEGREES = 8.0
 POOLED_DEGREES = 30.0
-FEWEST_PLACES = 8
+SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, *(65 << power for power in range(8)))
 MOST_DEGREES = 30  # of freedom; or infinitely many
 NO_WEIGHT = -1e30  # the log of none, which stays a finite number
 
@@ -109,14 +110,18 @@ def choose(logits: Array, uniform: Array) -> Array:
     return jnp.minimum(found, jnp.sum(sums < sums[-1]))
 
 
-def log_t(squares: Array, degrees: Array, dimension: int) -> Array:
-    """log density of a standard multivariate t, normal for infinitely many degrees, given |z|²."""
-    is_normal = jnp.isinf(degrees)
-    nu = jnp.where(is_normal, 1.0, degrees)
+def log_t(squares: Any, degrees: Any, dimension: int, numpy: Any = jnp) -> Any:
+    """log density of a standard multivariate t, normal for infinitely many degrees, given |z|².
+
+    By `numpy` it is computed on the host.
+    """
+    log_gamma = scipy.special.gammaln if numpy is np else jax.scipy.special.gammaln
+    is_normal = numpy.isinf(degrees)
+    nu = numpy.where(is_normal, 1.0, degrees)
     half = (nu + dimension) / 2
-    height = gammaln(half) - gammaln(nu / 2) - dimension / 2 * jnp.log(nu * math.pi)
+    height = log_gamma(half) - log_gamma(nu / 2) - dimension / 2 * numpy.log(nu * math.pi)
     normal = -squares / 2 - dimension / 2 * math.log(2 * math.pi)
-    return jnp.where(is_normal, normal, height - half * jnp.log1p(squares / nu))
+    return numpy.where(is_normal, normal, height - half * numpy.log1p(squares / nu))
 
 
 def laplace(modes: Any) -> Fit:
@@ -153,8 +158,8 @@ def _moments(
 
 
 def places_for(count: int) -> int:
-    """Components that a program is compiled for: some to spare, and a power of two."""
-    return max(FEWEST_PLACES, 1 << count.bit_length())
+    """Components that a program is compiled for, the wide one included: few different numbers."""
+    return next(size for size in SIZES if size > count)
 
 
 def assemble(fit: Fit, dtype: Any, places: int | None = None) -> Reference:

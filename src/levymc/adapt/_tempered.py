@@ -35,15 +35,12 @@ class TemperedState(NamedTuple):
     points: of all rungs, with log φ and q there.
     log_steps: of local moves, one per rung; they change only while the algorithm adapts.
     is_fresh: whether the point came from the reference and has not been at the target yet.
-    record, record_point: the largest log φ − log q that was met, and where.
     """
 
     position: Any
     points: Point
     log_steps: Array
     is_fresh: Array
-    record: Array
-    record_point: Array
     step: Array
 
 
@@ -53,8 +50,10 @@ class TemperedInfo(NamedTuple):
     acceptance_rate: of local moves at the target, the last in the step.
     local_rates: of local moves for each rung, NaN where none was made.
     swap_rates: with the next rung below, for each rung; the lowest has the reference below it.
-    jump_rates: of jumps between components and along axes at the target, NaN where none was made.
-    ratios: log φ − log q for the reference's last draw, and for each rung after the step.
+    jump_rates: of jumps between components, and of far ones along axes, at the target; NaN where
+        none was made.
+    ratios: log φ − log q for a draw of the reference, NaN where none was made, and for each rung.
+    step_sizes: of local moves, for each rung.
     is_tour: a point that came from the reference arrived at the target.
     logdensity: log φ at the target's point.
     is_divergent: a proposal could not be judged.
@@ -65,6 +64,7 @@ class TemperedInfo(NamedTuple):
     swap_rates: Array
     jump_rates: Array
     ratios: Array
+    step_sizes: Array
     is_tour: Array
     logdensity: Array
     is_divergent: Array
@@ -201,8 +201,6 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             points,
             self.log_steps.astype(flat.dtype),
             jnp.zeros(num_rungs, bool),
-            point.value - point.log_reference,
-            flat,
             jnp.int32(0),
         )
 
@@ -274,23 +272,21 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         is_fresh = state.is_fresh | (is_independent & made.is_accepted)
         points, is_fresh, rates = _swapped(to_swap, betas, moved, is_fresh, is_offered)
         lowest = jnp.where(is_independent[0], made.rate[0], jnp.nan)
-        best = jnp.argmax(made.ratio)
-        is_record = made.ratio[best] > state.record
         changed = state._replace(
             points=points,
             log_steps=log_steps,
             is_fresh=is_fresh.at[-1].set(False),
-            record=jnp.where(is_record, made.ratio[best], state.record),
-            record_point=jnp.where(is_record, made.proposed[best], state.record_point),
         )
         local_rates = jnp.where(is_local, made.rate, jnp.nan)
-        kinds = jnp.array([Kernel.DETERMINISTIC, Kernel.ALONG_AXIS])
+        of_reference = jnp.where(is_independent[0], made.ratio[0], jnp.nan)
+        jump_rates = [made.kernel[-1] == Kernel.DETERMINISTIC, made.is_far[-1]]
         info = TemperedInfo(
             acceptance_rate=made.rate[-1],
             local_rates=local_rates,
             swap_rates=jnp.concatenate([lowest[None], rates]),
-            jump_rates=jnp.where(made.kernel[-1] == kinds, made.rate[-1], jnp.nan),
-            ratios=jnp.concatenate([made.ratio[:1], points.value - points.log_reference]),
+            jump_rates=jnp.where(jnp.stack(jump_rates), made.rate[-1], jnp.nan),
+            ratios=jnp.append(of_reference, points.value - points.log_reference),
+            step_sizes=jnp.exp(log_steps),
             is_tour=is_fresh[-1],
             logdensity=points.value[-1],
             is_divergent=jnp.any(made.is_divergent),

@@ -1,0 +1,307 @@
+r"""A tempered system that adapts: its reference, its rungs and its mix of moves, round by round."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from levymc.run import Result, sample
+
+from ._explore import Modes
+from ._fit import harmonic_acceptance, improve, log_reference, shared_places
+from ._moves import Axes, Kernel
+from ._reference import Fit, assemble, laplace, places_for
+from ._target import Target
+from ._tempered import Tempered, build, usual_chances
+
+NUM_SYSTEMS = 8  # independent of each other: their spread gives the standard errors
+LENGTHS = np.array([1, 2, 4, 8, 16]) / 31  # of the rounds
+FEWEST_STEPS = 8  # of a round
+FIRST_RUNGS = 8
+RUNGS = (1, 2, 4, 8, 12, 16, 24, 32)  # each number is another program
+GOOD, POOR = 0.8, 0.05  # harmonic acceptance
+TRIAL = 256  # draws of the reference, to see whether one rung will do
+ENOUGH = 0.25  # harmonic acceptance for that
+NUM_VALUES = 128  # that a kernel along an axis remembers
+MANY_MODES = 16  # from which on jumps along axes are tried
+WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
+
+
+class Ladder(NamedTuple):
+    """All that a tempered system is made of, and where its systems are; plain arrays.
+
+    harmonic: acceptance of the reference's draws, harmonically averaged.
+    barrier: Λ, the sum of the rejection rates from rung to rung.
+    values: remembered along the axes; empty where no jumps are made along them.
+    """
+
+    fit: Fit
+    prior: Fit
+    betas: np.ndarray
+    step_sizes: np.ndarray
+    chances: np.ndarray
+    points: np.ndarray
+    harmonic: float
+    barrier: float
+    basis: np.ndarray
+    values: np.ndarray
+    widths: np.ndarray
+    places: int
+
+    @property
+    def cost(self) -> int:
+        """Evaluations of a step of one system."""
+        return self.chances.shape[0] * len(self.betas)
+
+    @property
+    def has_axes(self) -> bool:
+        return bool(self.values.size)
+
+    def algorithm(self, target: Target, *, gain: float = 0.0) -> Tempered:
+        axes = None
+        if self.has_axes:
+            parts = (self.basis, np.linalg.inv(self.basis), self.values, self.widths)
+            axes = Axes(*(jnp.asarray(part, target.dtype) for part in parts))
+        return build(
+            target.logdensity_fn,
+            assemble(self.fit, target.dtype, self.places),
+            self.betas,
+            self.step_sizes,
+            chances=self.chances,
+            axes=axes,
+            gain=gain,
+            has_gradient=target.has_gradient,
+        )
+
+
+class Draws(NamedTuple):
+    """Draws of all systems, with log φ and log φ − log q there; axes (system, draw, …)."""
+
+    points: np.ndarray
+    values: np.ndarray
+    ratios: np.ndarray
+
+
+def draws_of(target: Target, result: Result) -> Draws:
+    info = result.info
+    points = target.flattened(result.positions)
+    return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
+
+
+def begin(target: Target, key: Any, modes: Modes) -> Ladder:
+    """A ladder from what exploration found: one rung if the reference is good, eight if not."""
+    prior = laplace(modes)
+    # Room for components that are split, where that costs little.
+    spare = 4 if target.dimension <= 10 else 1
+    places = places_for(min(64, spare * len(prior.weights)))
+    reference = assemble(prior, target.dtype, places)
+    drawn = np.asarray(jax.vmap(reference.sample)(jax.random.split(key, TRIAL)), np.float64)
+    harmonic = _harmonic_of_proposals(target.values(drawn) - log_reference(reference, drawn))
+    num_rungs = 1 if harmonic > ENOUGH else FIRST_RUNGS
+    nothing = np.zeros((0, 0))
+    ladder = Ladder(
+        prior,
+        prior,
+        np.arange(1, num_rungs + 1) / num_rungs,
+        np.full(num_rungs, target.dimension ** (-1 / 6)),
+        usual_chances(num_rungs),
+        _starts(target, key, prior),
+        harmonic,
+        np.nan,
+        np.eye(target.dimension),
+        nothing,
+        nothing,
+        places,
+    )
+    return ladder._replace(chances=_chances(ladder))
+
+
+def _harmonic_of_proposals(log_ratios: np.ndarray) -> float:
+    """The harmonic acceptance, from draws of q instead of π: these are weighed by π/q."""
+    known = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    if not np.any(np.isfinite(known)):
+        return 0.0
+    weights = np.exp(known - known.max())
+    positive = weights[weights > 1e-300]
+    acceptance = np.minimum(1.0, weights[None] / positive[:, None]).mean(axis=1)
+    return float(positive.sum() / np.sum(positive / acceptance))
+
+
+def _starts(target: Target, key: Any, fit: Fit) -> np.ndarray:
+    """A point per system, near modes in turn, the heavier ones first."""
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    order = np.argsort(-fit.weights)
+    points = np.empty((NUM_SYSTEMS, target.dimension))
+    for system in range(NUM_SYSTEMS):
+        number = order[system % len(order)]
+        factor = np.linalg.cholesky(fit.covariances[number])
+        points[system] = fit.means[number] + factor @ rng.standard_normal(target.dimension)
+    outside = ~np.isfinite(target.values(points))
+    points[outside] = fit.means[order[0]]
+    return points
+
+
+def rounds(
+    target: Target,
+    key: Any,
+    ladder: Ladder,
+    budget: int,
+    look: Callable[[Ladder, Draws, int], bool],
+) -> Ladder:
+    """Adapt in rounds that get longer; `look` at each, and end early if it wants to."""
+    for number, share in enumerate(LENGTHS):
+        steps = int(budget * share / (NUM_SYSTEMS * ladder.cost))
+        result = run(target, jax.random.fold_in(key, number), ladder, steps, gain=1.0)
+        draws = draws_of(target, result)
+        if look(ladder, draws, number) or result.is_interrupted:
+            return ladder
+        ladder = _adapted(target, jax.random.fold_in(key, number), ladder, result, draws, number)
+    return ladder
+
+
+def run(
+    target: Target, key: Any, ladder: Ladder, steps: int, *, gain: float = 0.0, **how: Any
+) -> Result:
+    """Run the systems of a ladder from where they are, and count what it costs."""
+    steps = max(steps, FEWEST_STEPS)
+    algorithm = ladder.algorithm(target, gain=gain)
+    starts = target.positions(ladder.points)
+    result = sample(algorithm, key, starts, steps, **{"progress": False, **how})
+    target.evaluations += result.num_draws * NUM_SYSTEMS * ladder.cost
+    return result
+
+
+def _adapted(
+    target: Target, key: Any, ladder: Ladder, result: Result, draws: Draws, number: int
+) -> Ladder:
+    """What the next round is run with."""
+    first = draws.points.shape[1] // 4
+    split = NUM_SYSTEMS // 2
+    halves = [slice(0, split), slice(split, None)]
+    (points, values), held_out = (
+        (_joined(draws.points[half, first:]), _joined(draws.values[half, first:]))
+        for half in (halves if number % 2 == 0 else halves[::-1])
+    )
+    fit, harmonic = improve(ladder.fit, ladder.prior, points, values, held_out, target.dtype)
+    rejections = 1 - _mean(result.info.swap_rates[:, first:])
+    betas, barrier = _rungs(ladder.betas, rejections, harmonic)
+    step_sizes = np.exp(
+        np.interp(betas, ladder.betas, np.log(np.median(result.info.step_sizes[:, -1], axis=0)))
+    )
+    places = max(ladder.places, shared_places(fit))
+    changed = ladder._replace(
+        fit=fit,
+        betas=betas,
+        step_sizes=step_sizes,
+        points=draws.points[:, -1],
+        harmonic=harmonic,
+        barrier=barrier,
+        places=places,
+    )
+    changed = _with_axes(changed, result, draws, number)
+    return changed._replace(chances=_chances(changed))
+
+
+def _joined(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1, *array.shape[2:])
+
+
+def _mean(rates: np.ndarray) -> np.ndarray:
+    """Over systems and draws, of those that are known."""
+    flat = _joined(np.asarray(rates, float))
+    known = ~np.isnan(flat)
+    sums = np.where(known, flat, 0.0).sum(axis=0)
+    return sums / np.maximum(known.sum(axis=0), 1)
+
+
+def _rungs(
+    betas: np.ndarray, rejections: np.ndarray, harmonic: float
+) -> tuple[np.ndarray, float]:
+    """How many rungs, and where: as many as make tours cheapest, with equal rejection rates."""
+    barrier = float(rejections.sum())
+    num_rungs = _number_of_rungs(barrier, harmonic, len(betas))
+    cumulative = np.concatenate([[0.0], np.cumsum(np.maximum(rejections, 1e-3))])
+    wanted = cumulative[-1] * np.arange(1, num_rungs + 1) / num_rungs
+    placed = np.interp(wanted, cumulative, np.concatenate([[0.0], betas]))
+    placed[-1] = 1.0
+    return placed, barrier
+
+
+def tour_cost(num_rungs: int, barrier: float, harmonic: float) -> float:
+    """Evaluations between two arrivals of a fresh point at the target, as theory has it."""
+    if num_rungs == 1:
+        return 2 * (2 + 2 * (1 - harmonic) / max(harmonic, 1e-9))
+    rejection = min(barrier / num_rungs, 0.999)
+    return (num_rungs + 0.5) * (2 + 2 * num_rungs * rejection / (1 - rejection))
+
+
+def _number_of_rungs(barrier: float, harmonic: float, current: int) -> int:
+    """The cheapest; at least eight where the reference is poor.
+
+    With one rung the barrier is that of independent proposals, and says less: then eight are tried.
+    """
+    if current == 1 and harmonic < ENOUGH:
+        return FIRST_RUNGS
+    if current == 1:
+        return 1
+    least = FIRST_RUNGS if harmonic < POOR else 1
+    costs = {
+        count: tour_cost(count, barrier, harmonic) for count in (current, *RUNGS) if count >= least
+    }
+    best = min(costs, key=costs.__getitem__)
+    # Another number is another program to compile: it changes for a clear gain only.
+    return current if costs.get(current, np.inf) < 1.5 * costs[best] else best
+
+
+def _chances(ladder: Ladder) -> np.ndarray:
+    """Of the kinds of moves, for each half of a step and each rung."""
+    num_rungs = len(ladder.betas)
+    chances = usual_chances(num_rungs)
+    can_leap = len(ladder.fit.weights) > 1
+    if num_rungs == 1:
+        local = 0.25 if ladder.harmonic > GOOD else 0.5
+        leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
+        mix = np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])
+        if ladder.has_axes:
+            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.7 + 0.05 * (not can_leap)])
+        chances[0, 0] = mix
+        return chances
+    if can_leap:
+        chances[:, -1, Kernel.LOCAL], chances[:, -1, Kernel.DETERMINISTIC] = 0.6, 0.4
+    if ladder.has_axes:
+        local = chances[..., Kernel.LOCAL] > 0
+        chances[local, Kernel.LOCAL] *= 0.5
+        chances[local, Kernel.ALONG_AXIS] = 0.5
+    return chances
+
+
+def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Ladder:
+    """Remember values along the axes where there are many modes; drop that if it does not pay."""
+    if ladder.points.shape[1] < 2:
+        return ladder
+    if ladder.has_axes:
+        far = result.info.jump_rates[..., 1]
+        rate = _mean(far[..., None])[0]
+        tour = tour_cost(len(ladder.betas), ladder.barrier, ladder.harmonic)
+        is_worth = len(ladder.basis) / max(rate, 1e-9) < WORTH * tour
+        is_worth = is_worth and ladder.harmonic < ENOUGH
+        return _remembering(ladder, draws) if is_worth else ladder._replace(
+            values=np.zeros((0, 0)), widths=np.zeros((0, 0))
+        )
+    is_tried = len(ladder.prior.weights) >= MANY_MODES or is_pooled(ladder.prior)
+    is_tried = is_tried and number == 0 and ladder.harmonic < ENOUGH
+    return _remembering(ladder, draws) if is_tried else ladder
+
+
+def is_pooled(fit: Fit) -> bool:
+    return len(fit.weights) == 1 and fit.degrees[0] == 30.0
+
+
+def _remembering(ladder: Ladder, draws: Draws) -> Ladder:
+    flat = _joined(draws.points[:, draws.points.shape[1] // 4 :])
+    chosen = flat[np.linspace(0, len(flat) - 1, NUM_VALUES).astype(int)]
+    values = np.linalg.solve(ladder.basis, chosen.T)
+    spreads = np.quantile(values, 0.9, axis=1) - np.quantile(values, 0.1, axis=1)
+    return ladder._replace(values=values, widths=np.maximum(spreads, 1e-12) / 20)
