@@ -1,6 +1,8 @@
 """Samplers that tune themselves: maps of the tails, warm-ups, and the evidence of a model."""
 
 from ._adapted import Adapted as Adapted
+from ._bridge import Evidence as Evidence
+from ._bridge import log_evidence as log_evidence
 from ._nuts import Nuts as Nuts
 from ._nuts import nuts as nuts
 from ._tail_map import Fitted as Fitted

@@ -57,6 +57,14 @@ class TailMap:
         """The w of a position, by Newton's method inside brackets."""
         return _inverse(self.cast(x.dtype), x, jnp)
 
+    def on_host(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`forward` of the rows of a matrix, by NumPy in double precision."""
+        return _forward(self, w, np)
+
+    def on_host_inverse(self, x: np.ndarray) -> np.ndarray:
+        """`inverse` of the rows of a matrix, by NumPy in double precision."""
+        return _inverse(self, x, np)
+
     def cast(self, dtype: Any) -> "TailMap":
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
 
