@@ -13,6 +13,7 @@ if (
     # imported, Ctrl-C ends the process quietly, as `levymc_lab._interrupt` explains.
     _signal.signal(_signal.SIGINT, lambda *_: _os._exit(130))
 
+from levymc import adapt as adapt
 from levymc import algorithms as algorithms
 from levymc import diagnostics as diagnostics
 from levymc import drifts as drifts

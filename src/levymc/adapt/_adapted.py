@@ -1,0 +1,67 @@
+"""What a warm-up leaves, and the positions of chains."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special
+
+from levymc.algorithms import SamplingAlgorithm
+
+from ._tail_map import flat_draws
+
+
+class Adapted(NamedTuple):
+    """A sampler that is tuned and frozen, and where its chains are.
+
+    positions: of the chains, to go on from.
+    evaluations: what was spent, by stage.  cost: expected evaluations of a step of one chain.
+    facts: numbers and words.  notes: sentences for a person.
+
+    All of it can be made again from arrays and numbers: those of the algorithm are
+    `jax.tree.leaves(algorithm)`.
+    """
+
+    algorithm: SamplingAlgorithm[Any]
+    positions: Any
+    evaluations: dict[str, int]
+    cost: float
+    facts: dict[str, float | int | str]
+    notes: list[str]
+
+
+def counts(positions: Any) -> tuple[int, int]:
+    """Of chains, and of coordinates."""
+    leaves = jax.tree.leaves(positions)
+    return len(leaves[0]), sum(math.prod(leaf.shape[1:]) for leaf in leaves)
+
+
+def last(positions: Any) -> Any:
+    """Where chains ended."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[:, -1]), positions)
+
+
+def shaped(vector: np.ndarray, positions: Any) -> Any:
+    """A vector as a pytree like the position of one chain."""
+    one = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:], leaf.dtype), positions)
+    leaves, structure = jax.tree.flatten(one)
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    parts = np.split(np.asarray(vector), ends)
+    return jax.tree.unflatten(
+        structure, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    )
+
+
+def half_widths(positions: Any) -> np.ndarray:
+    """Half the distance of the 16 % and 84 % quantiles, of each coordinate; 1 where it is none."""
+    low, high = np.quantile(flat_draws(positions), special.ndtr([-1.0, 1.0]), axis=0)
+    return np.where(high > low, (high - low) / 2, 1.0)
+
+
+def too_small(budget: int, least: int) -> ValueError:
+    return ValueError(
+        f"`budget` must be at least {least} for these chains, got {budget}. "
+        "Give more, or fewer chains."
+    )
