@@ -98,7 +98,7 @@ def log_evidence(
             "one. Give the density that they were drawn from."
         )
     theirs = mapped.log_ratio(mapped.proposals(key, len(ours)))
-    bridge = _bridge(ours.reshape(used.shape[:2]), theirs)
+    bridge = bridge(ours.reshape(used.shape[:2]), theirs)
     return Evidence(*bridge, len(ours) + len(theirs))
 
 
@@ -159,7 +159,7 @@ def _compiled(logdensity_fn: LogDensity, structure: Any, shapes: Any) -> Callabl
     )
 
 
-def _bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
+def bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     """log Z and its standard error, of log ratios (chain, draw) at our draws, and at q's."""
     center = float(np.median(ours))
     first, second = ours - center, theirs - center

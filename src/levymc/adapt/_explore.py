@@ -193,6 +193,20 @@ class Atlas:
         self.target, self.modes = target, modes or []
         self.num_relaxations = self.num_lost = 0
 
+    @classmethod
+    def of(cls, target: Target, modes: Modes) -> "Atlas":
+        """An atlas that knows some modes."""
+        rows = zip(modes.location, modes.logdensity, modes.covariance, strict=True)
+        made = [_mode(*row) for row in rows]
+        known = [
+            mode._replace(times_found=int(times))
+            for mode, times in zip(made, modes.times_found, strict=True)
+            if mode is not None
+        ]
+        atlas = cls(target, known)
+        atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
+        return atlas
+
     def relax(self, points: np.ndarray, scales: np.ndarray) -> int:
         """Climb from points, and enter what is found; how many modes are new."""
         before, size = len(self.modes), len(points)

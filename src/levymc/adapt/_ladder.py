@@ -9,10 +9,9 @@ import numpy as np
 
 from levymc.run import Result, sample
 
-from ._explore import Modes
-from ._fit import harmonic_acceptance, improve, log_reference, shared_places
+from ._fit import improve, log_reference, shared_places
 from ._moves import Axes, Kernel
-from ._reference import Fit, assemble, laplace, places_for
+from ._reference import Fit, assemble, places_for
 from ._target import Target
 from ._tempered import Tempered, build, usual_chances
 
@@ -90,9 +89,8 @@ def draws_of(target: Target, result: Result) -> Draws:
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
 
 
-def begin(target: Target, key: Any, modes: Modes) -> Ladder:
+def begin(target: Target, key: Any, prior: Fit) -> Ladder:
     """A ladder from what exploration found: one rung if the reference is good, eight if not."""
-    prior = laplace(modes)
     # Room for components that are split, where that costs little.
     spare = 4 if target.dimension <= 10 else 1
     places = places_for(min(64, spare * len(prior.weights)))
@@ -186,7 +184,10 @@ def _adapted(
     )
     fit, harmonic = improve(ladder.fit, ladder.prior, points, values, held_out, target.dtype)
     rejections = 1 - _mean(result.info.swap_rates[:, first:])
-    betas, barrier = _rungs(ladder.betas, rejections, harmonic)
+    if ladder.has_axes and len(ladder.betas) == 1:
+        betas, barrier = ladder.betas, ladder.barrier
+    else:
+        betas, barrier = _rungs(ladder.betas, rejections, harmonic)
     step_sizes = np.exp(
         np.interp(betas, ladder.betas, np.log(np.median(result.info.step_sizes[:, -1], axis=0)))
     )
@@ -286,10 +287,11 @@ def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Lad
         rate = _mean(far[..., None])[0]
         tour = tour_cost(len(ladder.betas), ladder.barrier, ladder.harmonic)
         is_worth = len(ladder.basis) / max(rate, 1e-9) < WORTH * tour
-        is_worth = is_worth and ladder.harmonic < ENOUGH
-        return _remembering(ladder, draws) if is_worth else ladder._replace(
-            values=np.zeros((0, 0)), widths=np.zeros((0, 0))
-        )
+        if not is_worth or ladder.harmonic >= ENOUGH:
+            return ladder._replace(values=np.zeros((0, 0)), widths=np.zeros((0, 0)))
+        if len(ladder.basis) / max(rate, 1e-9) < tour:  # then the other rungs are not worth theirs
+            ladder = ladder._replace(betas=np.ones(1), step_sizes=ladder.step_sizes[-1:])
+        return _remembering(ladder, draws)
     is_tried = len(ladder.prior.weights) >= MANY_MODES or is_pooled(ladder.prior)
     is_tried = is_tried and number == 0 and ladder.harmonic < ENOUGH
     return _remembering(ladder, draws) if is_tried else ladder

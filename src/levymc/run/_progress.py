@@ -1,4 +1,4 @@
-"""A progress bar across chains: rate, time left, divergences so far."""
+"""Progress in a terminal: of chains, with rate and divergences; of stages, with what is left."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -48,3 +48,35 @@ def progress_bar(num_steps: int, num_chains: int, counted: str = "divergences") 
             bar.update(task, advance=steps, rate=rate, note=note)
 
         yield report
+
+
+Tell = Callable[[str, int, str], None]
+
+
+@contextmanager
+def stage_bar(total: int, *, progress: bool) -> Iterator[Tell]:
+    """Give a function to call with a stage, what was spent of the total, and a note.
+
+    Nothing is shown without a terminal, or without Rich.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+    except ModuleNotFoundError:
+        progress = False
+    if not progress or not sys.stderr.isatty():
+        yield lambda stage, spent, note: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[left]} evaluations left  {task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as bar:
+        task = bar.add_task("exploring", total=total, left=f"{total:,}", note="compiling …")
+
+        def tell(stage: str, spent: int, note: str) -> None:
+            left = f"{max(total - spent, 0):,}"
+            bar.update(task, completed=spent, description=stage, left=left, note=note)
+
+        yield tell

@@ -1,0 +1,361 @@
+r"""One call: modes, scales and tails are found, the kernel is chosen, frozen, and run."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from levymc._checks import check_count, check_floating, check_key, check_scalar_output
+from levymc.drifts import LogDensity
+from levymc.run import Result, stage_bar
+
+from ._bridge import Evidence
+from ._explore import Atlas, Modes, search
+from ._free import by_walking
+from ._ladder import Ladder, is_pooled
+from ._many import (
+    LEAST_LEFT,
+    MOST_RESTARTS,
+    Monitor,
+    Plan,
+    Sampled,
+    adapt_ladder,
+    draw,
+    draws_of,
+    evidence,
+    found_modes,
+    objections,
+    on_probation,
+)
+from ._outcome import Account, AutoResult, FoundModes, written
+from ._reference import Fit, laplace
+from ._single import sample_one_mode
+from ._stages import Stages, identity_of, working_in
+from ._target import Target
+
+EXPLORING = 0.25  # of the budget, at most
+LEAST_BUDGET = 2000
+HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
+GOOD_FOR_ONE = 0.4  # harmonic acceptance from which on one mode is sampled from its reference
+
+
+def auto(
+    logdensity_fn: LogDensity,
+    key: Any,
+    initial_positions: Any,
+    *,
+    budget: int = 200_000,
+    gradient: bool = True,
+    progress: bool = True,
+    store: str | Path | None = None,
+    mesh: Mesh | None = None,
+) -> AutoResult:
+    r"""Sample a density that may have several modes or heavy tails, with nothing to tune.
+
+    A search finds the modes.  Several modes, or one that a mixture of t laws fits well, are sampled
+    by tempering from such a mixture, one mode that is not by NUTS after a map that makes its tails
+    normal.  All is adapted first; then it is frozen, and only what comes after is kept:
+
+    .. math:: q^{1-β}\, φ^{β}, \quad 0 < β_1 < … < β_N = 1, \qquad q = \sum_k w_k\, t_{ν}(μ_k, Σ_k) .
+
+    Targets: φ exactly, given enough steps.  Not valid when: a mode is so narrow, for its distance
+    from the others, that no jump lands in its basin: it is missed, and nothing can tell.  Read
+    `result.report`, and `result.warnings` first.
+
+    Args:
+        logdensity_fn: log φ up to a constant, of any pytree.
+        key: a JAX random key.
+        initial_positions: a pytree whose leaves have the starts along their first axis; they may
+            all be in one mode.  The draws have chains of their own.
+        budget: evaluations of log φ, with or without its gradient, over all chains; kept to 2 %.
+        gradient: whether log φ may be differentiated; where its gradient is of no use, that is
+            found out, and reported.
+        progress: show a bar, in a terminal.
+        store: a folder.  The same call, made again, goes on where the last one was killed, and
+            gives the same draws; those are in `store/draws…`, which `levymc.load` reads.
+        mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
+
+    Returns:
+        `AutoResult`: a `Result` with `modes`, `log_evidence`, `evaluations`, `warnings`, `report`.
+
+    Raises:
+        ValueError, TypeError: an argument outside its range; a start outside the support.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> starts = jnp.full((4, 2), 4.0)  # in the lightest of four modes
+        >>> result = levymc.auto(
+        ...     levymc.targets.four_modes, jax.random.key(0), starts, budget=20_000, progress=False
+        ... )
+        >>> result.modes.weight.round(1).tolist()
+        [0.4, 0.3, 0.2, 0.1]
+
+    Departures: not in the paper.
+    """
+    key, budget, starts = check_key(key), _checked_budget(budget), _checked_starts(initial_positions)
+    first = jax.tree.map(lambda leaf: leaf[0], starts)
+    check_scalar_output("logdensity_fn", logdensity_fn, first)
+    target = Target(logdensity_fn, first, gradient=gradient)
+    flat = target.flattened(starts)
+    _check_support(target, flat)
+    is_usable = gradient and has_usable_gradient(target, flat)
+    target.has_gradient = is_usable
+    with (
+        working_in(store, lambda: identity_of(target, key, flat, budget)) as stages,
+        stage_bar(budget, progress=progress) as tell,
+    ):
+        how = {"mesh": mesh} if mesh is not None else {}
+        plan = Plan(budget, tell, stages, None if store is None else Path(store), how)
+        run = _Run(target, key, flat, plan)
+        if not is_usable:
+            return run.without_gradient()
+        return run.with_gradient()
+
+
+def _checked_budget(budget: Any) -> int:
+    return check_count(
+        "budget", budget, "It is a number of evaluations, such as 200_000.", least=LEAST_BUDGET
+    )
+
+
+def _checked_starts(positions: Any) -> Any:
+    check_floating("initial_positions", positions)
+    leaves = jax.tree.leaves(positions)
+    counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
+    if len(counts) != 1 or 0 in counts:
+        raise ValueError(
+            "`initial_positions` must have the starts along the first axis of every leaf, "
+            f"got first axes of {sorted(counts)}. For one start, add an axis: x[None]."
+        )
+    return jax.tree.map(jnp.asarray, positions)
+
+
+def _check_support(target: Target, starts: np.ndarray) -> None:
+    values = target.values(starts)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        where = starts[wrong[0]].tolist()
+        raise ValueError(
+            f"`initial_positions` must be where log φ is finite, got {values[wrong[0]]} at "
+            f"{where!s:.200}. Start inside the support of the target."
+        )
+
+
+def has_usable_gradient(target: Target, starts: np.ndarray) -> bool:
+    """Whether the gradient exists, is finite, and is not zero wherever one looks."""
+    rng = np.random.default_rng(0)
+    around = starts[:8] + 1e-2 * rng.standard_normal(starts[:8].shape)
+    try:
+        values, gradients = target.gradients(np.concatenate([starts[:8], around]))
+    except TypeError:  # it is computed by way of whole numbers
+        return False
+    inside = np.isfinite(values)
+    return bool(np.all(np.isfinite(gradients[inside])) and np.any(gradients[inside] != 0))
+
+
+class _Run:
+    """The stages of a call."""
+
+    def __init__(self, target: Target, key: Any, starts: np.ndarray, plan: Plan) -> None:
+        self.target, self.starts, self.plan = target, starts, plan
+        self.key_search, self.key_adapt, self.key_draw, self.key_rest = jax.random.split(key, 4)
+        self.spent: dict[str, int] = {"checking": target.evaluations}
+
+    def note(self, stage: str) -> None:
+        """Enter what was spent since the last stage."""
+        before = sum(self.spent.values())
+        self.spent[stage] = self.spent.get(stage, 0) + self.target.evaluations - before
+
+    def with_gradient(self) -> AutoResult:
+        budget = self.plan.budget
+
+        def report(found: int) -> None:
+            self.plan.tell("exploring", self.target.evaluations, f"{found} modes")
+
+        modes = self.plan.stages.of(
+            "explore",
+            self.target,
+            lambda: search(
+                self.target, self.key_search, self.starts, int(EXPLORING * budget), budget, report
+            ),
+            lambda kept: Modes(**kept),
+        )
+        self.note("exploring")
+        if not len(modes):
+            return self.by_nuts(modes, None)
+        for restart in range(MOST_RESTARTS + 1):
+            sampled = self.tempered(modes, restart)
+            self.note("sampling")
+            if isinstance(sampled, Sampled):
+                return self.finished(sampled)
+            if sampled is None:  # one mode that its reference does not fit
+                return self.by_nuts(modes, modes.covariance[0])
+            modes = sampled
+        raise AssertionError("unreachable")
+
+    def tempered(self, modes: Modes, restart: int) -> Sampled | Modes | None:
+        """Draws; or more modes, to begin again with; or None where NUTS serves better."""
+        target, plan = self.target, self.plan
+        prior = laplace(modes)
+        atlas = None if is_pooled(prior) else Atlas.of(target, modes)
+        monitor = Monitor(target, atlas)
+        key_adapt = jax.random.fold_in(self.key_adapt, restart)
+        key_draw = jax.random.fold_in(self.key_draw, restart)
+        is_new = False
+
+        def adapt() -> Ladder:
+            nonlocal is_new
+            ladder, is_new = adapt_ladder(target, key_adapt, prior, monitor, plan, restart)
+            if not is_new and not (len(modes) == 1 and ladder.harmonic < GOOD_FOR_ONE):
+                self.note("adapting")
+                ladder, is_new = on_probation(
+                    target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
+                )
+            return ladder
+
+        ladder = plan.stages.of(f"ladder-{restart}", target, adapt, ladder_from)
+        left = 1 - target.evaluations / plan.budget
+        if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
+            return atlas.listed()
+        if len(modes) == 1 and not is_pooled(prior) and ladder.harmonic < GOOD_FOR_ONE:
+            return None
+        self.note("adapting")
+        result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
+        is_late = is_new or monitor.finds_more(draws_of(target, result))
+        return Sampled(result, ladder, modes, is_late)
+
+    def finished(self, sampled: Sampled) -> AutoResult:
+        target, (result, ladder, modes, _) = self.target, sampled
+        points = target.flattened(result.positions)
+        chance = modes.chance_of_another
+        reasons = objections(target, ladder, modes, sampled)
+        if chance > HIGHEST_CHANCE:
+            reasons.insert(0, _likely_more(chance))
+        rungs = len(ladder.betas)
+        kernel = (
+            f"tempering from a mixture of {len(ladder.fit.weights)} t laws over {rungs} "
+            f"rung{'s' * (rungs > 1)}; harmonic acceptance of the mixture {ladder.harmonic:.2f}"
+        )
+        if ladder.has_axes:
+            kernel += "; jumps along axes to where other draws were"
+        pooled = is_pooled(ladder.prior)
+        listed = None if pooled else found_modes(target, ladder, modes, points)
+        return self.ended(
+            result, listed, evidence(ladder, result), reasons, kernel, _searched(modes)
+        )
+
+    def by_nuts(self, modes: Modes, covariance: np.ndarray | None) -> AutoResult:
+        """One mode, or none that could be found."""
+        target, plan = self.target, self.plan
+        center = modes.location[0] if len(modes) else None
+        result, log_z, notes, kernel, spent = sample_one_mode(
+            target, self.key_rest, self.starts, center, covariance, plan
+        )
+        self.spent.update(spent)
+        reasons = list(notes)
+        if not len(modes):
+            reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
+        elif modes.chance_of_another > HIGHEST_CHANCE:
+            reasons.insert(0, _likely_more(modes.chance_of_another))
+        one = np.ones(len(modes[:1]) and 1 or 0) if len(modes) else np.zeros(0)
+        listed = FoundModes(
+            target.positions(modes.location) if len(modes) else (),
+            one,
+            np.zeros_like(one),
+            modes.log_mass,
+            modes.times_found,
+        )
+        return self.ended(result, listed, log_z, reasons, kernel, _searched(modes))
+
+    def without_gradient(self) -> AutoResult:
+        target, plan = self.target, self.plan
+        prior = plan.stages.of(
+            "walk",
+            target,
+            lambda: by_walking(target, self.key_search, self.starts, plan.budget),
+            lambda kept: Fit(**kept),
+        )
+        self.note("exploring")
+        modes = Modes(
+            prior.means,
+            prior.covariances,
+            np.zeros(len(prior.weights)),
+            np.log(prior.weights),
+            np.ones(len(prior.weights), int),
+        )
+        monitor = Monitor(target, None)
+        ladder = plan.stages.of(
+            "ladder-0",
+            target,
+            lambda: adapt_ladder(target, self.key_adapt, prior, monitor, plan, MOST_RESTARTS)[0],
+            ladder_from,
+        )
+        self.note("adapting")
+        result = draw(target, self.key_draw, ladder, plan, "draws-0")
+        self.note("sampling")
+        sampled = Sampled(result, ladder, modes, False)
+        points = target.flattened(result.positions)
+        kernel = (
+            "without gradients, as log φ has none of use: random walks and tempering from a "
+            f"mixture of {len(ladder.fit.weights)} t laws over {len(ladder.betas)} rungs"
+        )
+        searched = (
+            f"Lévy walks from the starts saw what {len(modes)} components fit; nothing tells "
+            "whether there is more."
+        )
+        reasons = objections(target, ladder, modes, sampled)
+        listed = found_modes(target, ladder, modes, points)
+        return self.ended(result, listed, evidence(ladder, result), reasons, kernel, searched)
+
+    def ended(
+        self,
+        result: Result,
+        modes: FoundModes | None,
+        log_z: Evidence,
+        reasons: list[str],
+        kernel: str,
+        searched: str,
+    ) -> AutoResult:
+        if result.is_interrupted:
+            reasons.insert(0, "The run was interrupted: fewer draws than planned.")
+        fields = {
+            name.name: getattr(result, name.name) for name in dataclasses.fields(Result)
+        }
+        made = AutoResult(
+            **fields,
+            modes=modes,
+            log_evidence=log_z,
+            evaluations={name: count for name, count in self.spent.items() if count},
+            warnings=tuple(reasons),
+        )
+        report = written(made, Account(kernel, searched, self.plan.budget))
+        return dataclasses.replace(made, report=report)
+
+
+def _likely_more(chance: float) -> str:
+    return (
+        f"There are probably more modes: the chance that the next relaxation finds one is "
+        f"{chance:.2f}. Give a larger budget, or starts in other places."
+    )
+
+
+def _searched(modes: Modes) -> str:
+    if not len(modes):
+        return f"none found in {modes.num_relaxations} relaxations."
+    what = f"{len(modes)} found" if len(modes) > 1 else "one found, no other"
+    lost = f" ({modes.num_lost} of them ended nowhere)" if modes.num_lost else ""
+    listing = " Too many to list." if modes.are_too_many else ""
+    return (
+        f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
+        f"{modes.chance_of_another:.3f}.{listing}"
+    )
+
+
+def ladder_from(kept: dict[str, Any]) -> Ladder:
+    """A ladder, of what a stage kept."""
+    fits = {name: Fit(**kept.pop(name)) for name in ("fit", "prior")}
+    return Ladder(**fits, **kept)

@@ -1,0 +1,202 @@
+r"""Many modes: a tempered system from a mixture of all of them, adapted, frozen, then sampled."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from levymc.run import Result, resume
+
+from ._bridge import Evidence, bridge
+from ._explore import Atlas, Modes
+from ._fit import log_components
+from ._ladder import NUM_SYSTEMS, POOR, Draws, Ladder, begin, draws_of, rounds, run
+from ._outcome import FoundModes
+from ._reference import Fit, assemble
+from ._stages import Stages
+from ._target import Target
+
+ADAPTING = 0.3  # of what is left after exploration
+PROBATION = 0.1  # of the frozen kernel's steps, after which is looked for new modes; not kept
+MOST_RESTARTS = 4
+LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
+DISAGREEING = 1.05
+FEWEST_TOURS = 10.0
+
+
+class Sampled(NamedTuple):
+    """Draws of the frozen kernel, and what they were made with."""
+
+    result: Result
+    ladder: Ladder
+    modes: Modes
+    is_late: bool
+
+
+class Monitor:
+    """Relaxes the points where the target exceeds the reference most: they may be of other modes."""
+
+    def __init__(self, target: Target, atlas: Atlas | None) -> None:
+        self.target, self.atlas = target, atlas
+
+    def finds_more(self, draws: Draws) -> bool:
+        if self.atlas is None:
+            return False
+        best = np.argmax(draws.ratios, axis=1)
+        points = np.unique(draws.points[np.arange(len(best)), best], axis=0)
+        return self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale)) > 0
+
+
+class Plan(NamedTuple):
+    """How the budget goes: adapt until `adapted` evaluations were made, end at `budget`."""
+
+    budget: int
+    tell: Callable[[str, int, str], None]
+    stages: Stages
+    store: Path | None
+    how: dict[str, Any]
+
+
+def adapt_ladder(
+    target: Target, key: Any, prior: Fit, monitor: Monitor, plan: Plan, restart: int
+) -> tuple[Ladder, bool]:
+    """Adapt to the modes that are known; the second is whether another was found on the way."""
+    is_new = False
+
+    def look(ladder: Ladder, draws: Draws, number: int) -> bool:
+        nonlocal is_new
+        plan.tell("adapting", target.evaluations, f"{len(ladder.betas)} rungs")
+        is_new = restart < MOST_RESTARTS and monitor.finds_more(draws)
+        return is_new
+
+    key_begin, key_rounds = jax.random.split(key)
+    ladder = begin(target, key_begin, prior)
+    left = plan.budget - target.evaluations
+    return rounds(target, key_rounds, ladder, int(ADAPTING * left), look), is_new
+
+
+def on_probation(
+    target: Target, key: Any, ladder: Ladder, monitor: Monitor, plan: Plan
+) -> tuple[Ladder, bool]:
+    """The first steps of the frozen kernel, which are not kept; whether they met a new mode."""
+    left = plan.budget - target.evaluations
+    steps = int(PROBATION * left / (NUM_SYSTEMS * ladder.cost))
+    result = run(target, key, ladder, steps)
+    draws = draws_of(target, result)
+    return ladder._replace(points=draws.points[:, -1]), monitor.finds_more(draws)
+
+
+def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Result:
+    """The rest of the budget by the frozen kernel, in a store if there is one."""
+    steps = (plan.budget - target.evaluations) // (NUM_SYSTEMS * ladder.cost)
+    plan.tell("sampling", target.evaluations, f"{len(ladder.betas)} rungs")
+    if plan.store is not None:
+        folder = plan.store / name
+        if folder.exists():
+            result = resume(folder, progress=False)
+            target.evaluations += result.num_draws * NUM_SYSTEMS * ladder.cost
+            return result
+        return run(target, key, ladder, steps, store=folder, **plan.how)
+    return run(target, key, ladder, steps, **plan.how)
+
+
+# What the draws say.
+
+
+def labels(target: Target, ladder: Ladder, points: np.ndarray) -> np.ndarray:
+    """The mode that each point belongs to: that of the component with the largest share."""
+    reference = assemble(ladder.fit, target.dtype)
+    flat = points.reshape(-1, points.shape[-1])
+    components = log_components(reference, flat)[:, 1 : len(ladder.fit.weights) + 1]
+    return ladder.fit.mode[np.argmax(components, axis=1)].reshape(points.shape[:-1])
+
+
+def weights_of(modes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the modes, and their standard errors over the systems."""
+    each = np.stack([(modes == number).mean(axis=1) for number in range(count)], axis=-1)
+    return each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+
+
+def found_modes(target: Target, ladder: Ladder, modes: Modes, points: np.ndarray) -> FoundModes:
+    weight, error = weights_of(labels(target, ladder, points), len(modes))
+    order = np.argsort(-weight, kind="stable")
+    return FoundModes(
+        target.positions(modes.location[order]),
+        weight[order],
+        error[order],
+        modes.log_mass[order],
+        modes.times_found[order],
+    )
+
+
+def evidence(ladder: Ladder, result: Result) -> Evidence:
+    """log ∫ φ by bridges from rung to rung, with its standard error over the systems."""
+    ratios = np.asarray(result.info.ratios, float)
+    betas = np.concatenate([[0.0], ladder.betas])
+
+    def total(chosen: np.ndarray) -> float:
+        sums = 0.0
+        for low, high, below, above in zip(
+            betas[:-1],
+            betas[1:],
+            np.moveaxis(chosen, -1, 0)[:-1],
+            np.moveaxis(chosen, -1, 0)[1:],
+            strict=True,
+        ):
+            known = below[~np.isnan(below)]
+            sums += bridge((high - low) * above, (high - low) * np.maximum(known, -1e30))[0]
+        return sums
+
+    each = [total(ratios[system : system + 1]) for system in range(len(ratios))]
+    error = float(np.std(each, ddof=1) / np.sqrt(len(each)))
+    return Evidence(total(ratios), error, 0)
+
+
+def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -> list[str]:
+    """Reasons not to trust the draws."""
+    found = []
+    points = target.flattened(sampled.result.positions)
+    worst = disagreement(points, labels(target, ladder, points), len(modes))
+    if worst > DISAGREEING:
+        found.append(
+            f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "
+            "are too small to be believed. Give a larger budget."
+        )
+    if ladder.harmonic < POOR:
+        found.append(
+            f"The reference fits the target badly (harmonic acceptance {ladder.harmonic:.3f}): "
+            "parts of the modes may be reached too rarely to be weighed."
+        )
+    tours = float(np.mean(np.sum(sampled.result.info.is_tour, axis=1)))
+    if tours < FEWEST_TOURS and not ladder.has_axes:
+        found.append(
+            f"Only {tours:.1f} points per system came from the reference to the target. Give a "
+            "larger budget."
+        )
+    if sampled.is_late:
+        found.append(
+            "A mode was found when it was too late to begin again: its weight is not known. Give a "
+            "larger budget."
+        )
+    return found
+
+
+def disagreement(points: np.ndarray, modes: np.ndarray, count: int) -> float:
+    """The largest √(1 + between/within) of ranks of coordinates and of modes, over the systems."""
+    columns = [(modes == number).astype(float) for number in range(min(count, 256))]
+    thinned = points[:, :: max(1, points.shape[1] // 2000)]
+    for coordinate in np.moveaxis(thinned, -1, 0):
+        order = np.argsort(np.argsort(coordinate, axis=None)).reshape(coordinate.shape)
+        columns.append(order.astype(float))
+    worst = 1.0
+    for column in columns:
+        within = column.var(axis=1).mean()
+        between = column.mean(axis=1).var(ddof=1)
+        # A mode that is hardly ever visited says little.
+        if within > 1e-4 * max(column.max() ** 2, 1.0):
+            worst = max(worst, float(np.sqrt(1 + between / within)))
+        elif between > 1e-4 * max(column.max() ** 2, 1.0):
+            worst = float("inf")
+    return worst

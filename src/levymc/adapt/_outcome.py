@@ -1,0 +1,108 @@
+"""What `levymc.auto` gives: draws, modes, evidence, and a report that says how far to trust them."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from levymc.run import Result
+
+from ._bridge import Evidence
+
+MOST_SHOWN = 12  # modes in a report
+
+
+class FoundModes(NamedTuple):
+    """The modes that were found, the heaviest first; every array has the modes along its first axis.
+
+    location: positions.  weight: share of the draws, with its standard error over independent
+    systems.  log_mass: of the normal law with the mode's height and curvature.
+    times_found: relaxations that ended there.
+    """
+
+    location: Any
+    weight: np.ndarray
+    standard_error: np.ndarray
+    log_mass: np.ndarray
+    times_found: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AutoResult(Result):
+    """A `Result` of the frozen, exact kernel, with what else was learned.
+
+    modes: `FoundModes`.  log_evidence: log ∫ φ, given the modes found, with its standard error.
+    evaluations: spent, by stage.
+    warnings: reasons not to trust the answer, in words; empty where nothing speaks against it.
+    report: all of it for a person to read.
+    """
+
+    modes: FoundModes | None = None
+    log_evidence: Evidence = Evidence(float("nan"), float("nan"), 0)
+    evaluations: dict[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    report: str = ""
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether something speaks against the answer."""
+        return bool(self.warnings)
+
+
+class Account(NamedTuple):
+    """What a report is written from.
+
+    kernel: which sampler ran, and why, in words.
+    search: what the search for modes saw, in words.
+    """
+
+    kernel: str
+    search: str
+    budget: int
+
+
+def written(result: AutoResult, account: Account) -> str:
+    """The report."""
+    lines = [f"levymc.auto: {result.num_chains} chains × {result.num_draws} draws, {result.algorithm}"]
+    lines += _indented("Modes", [account.search, *_mode_lines(result.modes)])
+    lines += _indented("Kernel", [account.kernel])
+    evidence = result.log_evidence
+    if np.isfinite(evidence.value):
+        shown = f"{evidence.value:.3f} ± {evidence.standard_error:.3f}, given the modes found"
+        lines += _indented("Log evidence", [shown])
+    spent = sum(result.evaluations.values())
+    stages = ", ".join(f"{name} {count:,}" for name, count in result.evaluations.items())
+    lines += _indented("Evaluations", [f"{spent:,} of {account.budget:,}: {stages}"])
+    if result.warnings:
+        lines += _indented("Do not trust this yet", list(result.warnings))
+    lines += _indented(
+        "Not seen",
+        [
+            "Modes much narrower than their distance from those found leave no trace; all numbers "
+            "are given the modes found."
+        ],
+    )
+    return "\n".join(lines)
+
+
+def _indented(title: str, sentences: list[str]) -> list[str]:
+    return [f"{title}:", *(f"  {sentence}" for sentence in sentences)]
+
+
+def _mode_lines(modes: FoundModes | None) -> list[str]:
+    if modes is None or not len(modes):
+        return []
+    lines = [
+        f"weight {weight:.4f} ± {error:.4f}, log mass {mass:.2f}, found {times} times"
+        for weight, error, mass, times in zip(
+            modes.weight[:MOST_SHOWN],
+            modes.standard_error[:MOST_SHOWN],
+            modes.log_mass[:MOST_SHOWN],
+            modes.times_found[:MOST_SHOWN],
+            strict=True,
+        )
+    ]
+    return [*lines, *([f"and {len(modes) - MOST_SHOWN} more"] * (len(modes) > MOST_SHOWN))]
