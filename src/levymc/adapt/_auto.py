@@ -18,6 +18,7 @@ from ._explore import Atlas, Modes, search
 from ._free import by_walking
 from ._ladder import Ladder, is_pooled
 from ._many import (
+    GOOD_FOR_ONE,
     LEAST_LEFT,
     MOST_RESTARTS,
     Monitor,
@@ -40,7 +41,6 @@ from ._target import Target
 EXPLORING = 0.25  # of the budget, at most
 LEAST_BUDGET = 2000
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
-GOOD_FOR_ONE = 0.4  # harmonic acceptance from which on one mode is sampled from its reference
 
 
 def auto(
@@ -210,7 +210,7 @@ class _Run:
         def adapt() -> Ladder:
             nonlocal is_new
             ladder, is_new = adapt_ladder(target, key_adapt, prior, monitor, plan, restart)
-            if not is_new and not (len(modes) == 1 and ladder.harmonic < GOOD_FOR_ONE):
+            if not is_new and not is_for_nuts(ladder, modes):
                 self.note("adapting")
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
@@ -221,7 +221,7 @@ class _Run:
         left = 1 - target.evaluations / plan.budget
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
             return atlas.listed()
-        if len(modes) == 1 and not is_pooled(prior) and ladder.harmonic < GOOD_FOR_ONE:
+        if is_for_nuts(ladder, modes):
             return None
         self.note("adapting")
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
@@ -353,6 +353,11 @@ def _searched(modes: Modes) -> str:
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
         f"{modes.chance_of_another:.3f}.{listing}"
     )
+
+
+def is_for_nuts(ladder: Ladder, modes: Modes) -> bool:
+    """Whether one mode was found that no t mixture fits well."""
+    return len(modes) == 1 and (ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1)
 
 
 def ladder_from(kept: dict[str, Any]) -> Ladder:

@@ -98,8 +98,8 @@ def log_evidence(
             "one. Give the density that they were drawn from."
         )
     theirs = mapped.log_ratio(mapped.proposals(key, len(ours)))
-    bridge = bridge(ours.reshape(used.shape[:2]), theirs)
-    return Evidence(*bridge, len(ours) + len(theirs))
+    found = bridge(ours.reshape(used.shape[:2]), theirs)
+    return Evidence(*found, len(ours) + len(theirs))
 
 
 class _Mapped(NamedTuple):

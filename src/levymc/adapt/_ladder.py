@@ -252,8 +252,10 @@ def _number_of_rungs(barrier: float, harmonic: float, current: int) -> int:
         count: tour_cost(count, barrier, harmonic) for count in (current, *RUNGS) if count >= least
     }
     best = min(costs, key=costs.__getitem__)
-    # Another number is another program to compile: it changes for a clear gain only.
-    return current if costs.get(current, np.inf) < 1.5 * costs[best] else best
+    # Another number is another program to compile: it changes for a clear gain only.  One rung
+    # keeps a draw for each evaluation, which counts, too.
+    clear = 1.0 if best == 1 else 1.5
+    return current if costs.get(current, np.inf) < clear * costs[best] else best
 
 
 def _chances(ladder: Ladder) -> np.ndarray:

@@ -24,6 +24,8 @@ MOST_RESTARTS = 4
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
 DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
+GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
+ENOUGH_SEEN = 2  # the round in which that is given up
 
 
 class Sampled(NamedTuple):
@@ -63,13 +65,14 @@ def adapt_ladder(
     target: Target, key: Any, prior: Fit, monitor: Monitor, plan: Plan, restart: int
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
-    is_new = False
+    is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
 
     def look(ladder: Ladder, draws: Draws, number: int) -> bool:
         nonlocal is_new
         plan.tell("adapting", target.evaluations, f"{len(ladder.betas)} rungs")
         is_new = restart < MOST_RESTARTS and monitor.finds_more(draws)
-        return is_new
+        is_hopeless = is_single and number == ENOUGH_SEEN and ladder.harmonic < GOOD_FOR_ONE / 2
+        return is_new or is_hopeless
 
     key_begin, key_rounds = jax.random.split(key)
     ladder = begin(target, key_begin, prior)
