@@ -123,6 +123,7 @@ def tail_map(draws: Any, *, kinds: tuple[str, ...] = KINDS) -> Fitted:
         >>> fitted.kind, bool(fitted.gain > 1)
         ('coordinatewise', True)
 
+    References: [tyler1987], the scatter.
     Departures: not in the paper.  H is Tukey's g-and-h law with a skew that is bounded.
     """
     flat = flat_draws(draws)
@@ -235,7 +236,9 @@ def _unbend(z: Any, tail: Any, skew: Any, xp: Any) -> Any:
     bracket = (high, low, high)
     if xp is np:
         for _ in range(ITERATIONS):
-            bracket = refine(bracket)
+            previous, bracket = bracket[0], refine(bracket)
+            if np.allclose(previous, bracket[0], rtol=1e-15, atol=0):
+                break
     else:
         bracket = jax.lax.fori_loop(0, ITERATIONS, lambda _, state: refine(state), bracket)
     return xp.where(z > 0, bracket[0], 0)
