@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy import special
 
 from levymc._checks import check_count, check_key, check_scalar_output
 from levymc.drifts import LogDensity
@@ -135,8 +134,8 @@ def _log_jacobian_over_proposal(fitted: TailMap, w: np.ndarray) -> np.ndarray:
     """log |T′(w)| / q(w), q the t law."""
     size = w.shape[1]
     constant = (
-        special.gammaln((DEGREES + size) / 2)
-        - special.gammaln(DEGREES / 2)
+        math.lgamma((DEGREES + size) / 2)
+        - math.lgamma(DEGREES / 2)
         - size / 2 * math.log(DEGREES * math.pi)
     )
     squares = np.sum(w**2, axis=1)
