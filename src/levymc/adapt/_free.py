@@ -8,7 +8,7 @@ import numpy as np
 from levymc.algorithms import levy_walk
 from levymc.run import sample
 
-from ._fit import expectation_maximisation, split_components, score
+from ._fit import expectation_maximisation, score, split_components
 from ._ladder import NUM_SYSTEMS
 from ._reference import LAPLACE_DEGREES, Fit
 from ._target import Target
@@ -34,9 +34,8 @@ def by_walking(target: Target, key: Any, starts: np.ndarray, budget: int) -> Fit
 
 def fit_mixture(target: Target, points: np.ndarray) -> Fit:
     """As many components as make proposals better on the chains that are held out."""
-    half = NUM_SYSTEMS // 2
     dimension = points.shape[-1]
-    ours, others = (part.reshape(-1, dimension) for part in (points[:half], points[half:]))
+    others = points[NUM_SYSTEMS // 2 :].reshape(-1, dimension)
     everything = points.reshape(-1, dimension)
     others = others[:: max(1, len(others) // 1000)]
     values = target.values(others)

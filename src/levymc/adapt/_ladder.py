@@ -217,9 +217,7 @@ def _mean(rates: np.ndarray) -> np.ndarray:
     return sums / np.maximum(known.sum(axis=0), 1)
 
 
-def _rungs(
-    betas: np.ndarray, rejections: np.ndarray, harmonic: float
-) -> tuple[np.ndarray, float]:
+def _rungs(betas: np.ndarray, rejections: np.ndarray, harmonic: float) -> tuple[np.ndarray, float]:
     """How many rungs, and where: as many as make tours cheapest, with equal rejection rates."""
     barrier = float(rejections.sum())
     num_rungs = _number_of_rungs(barrier, harmonic, len(betas))
@@ -274,9 +272,9 @@ def _chances(ladder: Ladder) -> np.ndarray:
     if can_leap:
         chances[:, -1, Kernel.LOCAL], chances[:, -1, Kernel.DETERMINISTIC] = 0.6, 0.4
     if ladder.has_axes:
-        local = chances[..., Kernel.LOCAL] > 0
-        chances[local, Kernel.LOCAL] *= 0.5
-        chances[local, Kernel.ALONG_AXIS] = 0.5
+        half = chances[..., Kernel.LOCAL] / 2
+        chances[..., Kernel.LOCAL] -= half
+        chances[..., Kernel.ALONG_AXIS] += half
     return chances
 
 
