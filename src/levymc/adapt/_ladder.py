@@ -178,11 +178,11 @@ def _adapted(
     first = draws.points.shape[1] // 4
     split = NUM_SYSTEMS // 2
     halves = [slice(0, split), slice(split, None)]
-    (points, values), held_out = (
+    (points, _), held_out = (
         (_joined(draws.points[half, first:]), _joined(draws.values[half, first:]))
         for half in (halves if number % 2 == 0 else halves[::-1])
     )
-    fit, harmonic = improve(ladder.fit, ladder.prior, points, values, held_out, target.dtype)
+    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out, target.dtype)
     rejections = 1 - _mean(result.info.swap_rates[:, first:])
     if ladder.has_axes and len(ladder.betas) == 1:
         betas, barrier = ladder.betas, ladder.barrier
