@@ -24,6 +24,7 @@ GOOD, POOR = 0.8, 0.05  # harmonic acceptance
 TRIAL = 256  # draws of the reference, to see whether one rung will do
 ENOUGH = 0.25  # harmonic acceptance for that
 NUM_VALUES = 128  # that a kernel along an axis remembers
+TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
@@ -33,6 +34,8 @@ class Ladder(NamedTuple):
 
     harmonic: acceptance of the reference's draws, harmonically averaged.
     barrier: Λ, the sum of the rejection rates from rung to rung.
+    basis, other_basis: along whose columns jumps are made, and may be made instead; `other_rate` is
+        how often far ones were accepted along those.
     values: remembered along the axes; empty where no jumps are made along them.
     """
 
@@ -48,6 +51,8 @@ class Ladder(NamedTuple):
     values: np.ndarray
     widths: np.ndarray
     places: int
+    other_basis: np.ndarray
+    other_rate: float
 
     @property
     def cost(self) -> int:
@@ -89,7 +94,7 @@ def draws_of(target: Target, result: Result) -> Draws:
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
 
 
-def begin(target: Target, key: Any, prior: Fit) -> Ladder:
+def begin(target: Target, key: Any, prior: Fit, basis: np.ndarray | None = None) -> Ladder:
     """A ladder from what exploration found: one rung if the reference is good, eight if not."""
     # Room for components that are split, where that costs little.
     spare = 4 if target.dimension <= 10 else 1
@@ -112,6 +117,8 @@ def begin(target: Target, key: Any, prior: Fit) -> Ladder:
         nothing,
         nothing,
         places,
+        nothing if basis is None else basis,
+        -1.0,
     )
     return ladder._replace(chances=_chances(ladder))
 
@@ -283,8 +290,17 @@ def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Lad
     if ladder.points.shape[1] < 2:
         return ladder
     if ladder.has_axes:
-        far = result.info.jump_rates[..., 1]
-        rate = _mean(far[..., None])[0]
+        rate = float(_mean(result.info.jump_rates[..., 1:])[0])
+        if number < TRYING and ladder.other_basis.size and ladder.other_rate < 0:
+            turned = ladder._replace(
+                basis=ladder.other_basis, other_basis=ladder.basis, other_rate=rate
+            )
+            return _remembering(turned, draws)
+        if ladder.other_rate > rate:
+            rate = ladder.other_rate
+            ladder = ladder._replace(
+                basis=ladder.other_basis, other_basis=ladder.basis, other_rate=0.0
+            )
         tour = tour_cost(len(ladder.betas), ladder.barrier, ladder.harmonic)
         is_worth = len(ladder.basis) / max(rate, 1e-9) < WORTH * tour
         if not is_worth or ladder.harmonic >= ENOUGH:

@@ -62,7 +62,13 @@ class Plan(NamedTuple):
 
 
 def adapt_ladder(
-    target: Target, key: Any, prior: Fit, monitor: Monitor, plan: Plan, restart: int
+    target: Target,
+    key: Any,
+    prior: Fit,
+    monitor: Monitor,
+    plan: Plan,
+    restart: int,
+    basis: np.ndarray | None = None,
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
     is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
@@ -75,7 +81,7 @@ def adapt_ladder(
         return is_new or is_hopeless
 
     key_begin, key_rounds = jax.random.split(key)
-    ladder = begin(target, key_begin, prior)
+    ladder = begin(target, key_begin, prior, basis)
     left = plan.budget - target.evaluations
     return rounds(target, key_rounds, ladder, int(ADAPTING * left), look), is_new
 
