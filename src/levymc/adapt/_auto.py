@@ -16,7 +16,7 @@ from levymc.run import Result, stage_bar
 from ._bridge import Evidence
 from ._explore import Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
-from ._ladder import Ladder, is_pooled
+from ._ladder import Directions, Ladder, is_pooled
 from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
@@ -217,7 +217,7 @@ class _Run:
         def adapt() -> Ladder:
             nonlocal is_new
             ladder, is_new = adapt_ladder(
-                target, key_adapt, prior, monitor, plan, restart, self.basis(modes, prior)
+                target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
             )
             if not is_new and not is_for_nuts(ladder, modes):
                 self.note("adapting")
@@ -237,12 +237,13 @@ class _Run:
         is_late = is_new or monitor.finds_more(draws_of(target, result))
         return Sampled(result, ladder, modes, is_late)
 
-    def basis(self, modes: Modes, prior: Fit) -> np.ndarray | None:
+    def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
         if not is_pooled(prior):
             return None
         most = min(int(NEIGHBOURS_SHARE * self.plan.budget), 300 * self.target.dimension)
-        return neighbour_basis(self.target, jax.random.fold_in(self.key_search, 0), modes, most)
+        basis = neighbour_basis(self.target, jax.random.fold_in(self.key_search, 0), modes, most)
+        return Directions(basis, modes.covariance[int(np.argmax(modes.logdensity))])
 
     def finished(self, sampled: Sampled) -> AutoResult:
         target, (result, ladder, modes, _) = self.target, sampled

@@ -10,7 +10,7 @@ import numpy as np
 from levymc.run import Result, sample
 
 from ._fit import improve, log_reference, shared_places
-from ._moves import Axes, Kernel
+from ._moves import FAR, Axes, Kernel
 from ._reference import Fit, assemble, places_for
 from ._target import Target
 from ._tempered import Tempered, build, usual_chances
@@ -26,6 +26,7 @@ ENOUGH = 0.25  # harmonic acceptance for that
 NUM_VALUES = 128  # that a kernel along an axis remembers
 TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
+LEAST_SHARE = 0.05  # of far values: no axis is left out
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
 
@@ -34,6 +35,7 @@ class Ladder(NamedTuple):
 
     harmonic: acceptance of the reference's draws, harmonically averaged.
     barrier: Λ, the sum of the rejection rates from rung to rung.
+    shape: the covariance of a mode, by which what is far is told along an axis.
     basis, other_basis: along whose columns jumps are made, and may be made instead; `other_rate` is
         how often far ones were accepted along those.
     values: remembered along the axes; empty where no jumps are made along them.
@@ -51,6 +53,7 @@ class Ladder(NamedTuple):
     values: np.ndarray
     widths: np.ndarray
     places: int
+    shape: np.ndarray
     other_basis: np.ndarray
     other_rate: float
 
@@ -63,11 +66,22 @@ class Ladder(NamedTuple):
     def has_axes(self) -> bool:
         return bool(self.values.size)
 
+    def _axes(self, dtype: Any) -> Axes:
+        """Axes along which stored values are far apart are gone more often."""
+        apart = np.abs(self.values[:, :, None] - self.values[:, None, :])
+        share = np.mean(apart > FAR * self.widths[:, None, None], axis=(1, 2))
+        return Axes(
+            jnp.asarray(self.basis, dtype),
+            jnp.asarray(np.linalg.inv(self.basis), dtype),
+            jnp.asarray(self.values, dtype),
+            jnp.asarray(self.widths, dtype),
+            jnp.asarray(np.log(share + LEAST_SHARE), dtype),
+        )
+
     def algorithm(self, target: Target, *, gain: float = 0.0) -> Tempered:
         axes = None
         if self.has_axes:
-            parts = (self.basis, np.linalg.inv(self.basis), self.values, self.widths)
-            axes = Axes(*(jnp.asarray(part, target.dtype) for part in parts))
+            axes = self._axes(target.dtype)
         return build(
             target.logdensity_fn,
             assemble(self.fit, target.dtype, self.places),
@@ -78,6 +92,13 @@ class Ladder(NamedTuple):
             gain=gain,
             has_gradient=target.has_gradient,
         )
+
+
+class Directions(NamedTuple):
+    """A basis to jump along, and the covariance of a mode, by which what is far is told."""
+
+    basis: np.ndarray
+    shape: np.ndarray
 
 
 class Draws(NamedTuple):
@@ -94,7 +115,7 @@ def draws_of(target: Target, result: Result) -> Draws:
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
 
 
-def begin(target: Target, key: Any, prior: Fit, basis: np.ndarray | None = None) -> Ladder:
+def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = None) -> Ladder:
     """A ladder from what exploration found: one rung if the reference is good, eight if not."""
     # Room for components that are split, where that costs little.
     spare = 4 if target.dimension <= 10 else 1
@@ -117,7 +138,8 @@ def begin(target: Target, key: Any, prior: Fit, basis: np.ndarray | None = None)
         nothing,
         nothing,
         places,
-        nothing if basis is None else basis,
+        prior.covariances[0] if directions is None else directions.shape,
+        nothing if directions is None else directions.basis,
         -1.0,
     )
     return ladder._replace(chances=_chances(ladder))
@@ -273,7 +295,7 @@ def _chances(ladder: Ladder) -> np.ndarray:
         leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
         mix = np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])
         if ladder.has_axes:
-            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.7 + 0.05 * (not can_leap)])
+            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.75 - 0.05 * can_leap])
         chances[0, 0] = mix
         return chances
     if can_leap:
@@ -321,5 +343,6 @@ def _remembering(ladder: Ladder, draws: Draws) -> Ladder:
     flat = _joined(draws.points[:, draws.points.shape[1] // 4 :])
     chosen = flat[np.linspace(0, len(flat) - 1, NUM_VALUES).astype(int)]
     values = np.linalg.solve(ladder.basis, chosen.T)
-    spreads = np.quantile(values, 0.9, axis=1) - np.quantile(values, 0.1, axis=1)
-    return ladder._replace(values=values, widths=np.maximum(spreads, 1e-12) / 20)
+    inverse = np.linalg.inv(ladder.basis)
+    deviations = np.sqrt(np.einsum("ij,jk,ik->i", inverse, ladder.shape, inverse))
+    return ladder._replace(values=values, widths=deviations / 2)

@@ -12,7 +12,17 @@ from levymc.run import Result, resume
 from ._bridge import Evidence, bridge
 from ._explore import Atlas, Modes
 from ._fit import log_components
-from ._ladder import NUM_SYSTEMS, POOR, Draws, Ladder, begin, draws_of, rounds, run
+from ._ladder import (
+    NUM_SYSTEMS,
+    POOR,
+    Directions,
+    Draws,
+    Ladder,
+    begin,
+    draws_of,
+    rounds,
+    run,
+)
 from ._outcome import FoundModes
 from ._reference import Fit, assemble
 from ._stages import Stages
@@ -68,7 +78,7 @@ def adapt_ladder(
     monitor: Monitor,
     plan: Plan,
     restart: int,
-    basis: np.ndarray | None = None,
+    directions: Directions | None = None,
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
     is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
@@ -81,7 +91,7 @@ def adapt_ladder(
         return is_new or is_hopeless
 
     key_begin, key_rounds = jax.random.split(key)
-    ladder = begin(target, key_begin, prior, basis)
+    ladder = begin(target, key_begin, prior, directions)
     left = plan.budget - target.evaluations
     return rounds(target, key_rounds, ladder, int(ADAPTING * left), look), is_new
 
