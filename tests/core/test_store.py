@@ -92,14 +92,18 @@ def start_worker(folder, *arguments):
 
 
 def wait_for_steps(folder, more_than):
-    deadline = time.monotonic() + 120
-    while progress_of(folder)["done"] <= more_than and time.monotonic() < deadline:
+    deadline = time.monotonic() + 240
+    while progress_of(folder)["done"] <= more_than:
+        assert time.monotonic() < deadline
         time.sleep(0.002)
 
 
-def kill_once(folder, chance, num_steps, *, early):
-    """Start the run, and kill it: at any moment, or shortly after something was saved."""
-    process, before = start_worker(folder, num_steps), progress_of(folder)["done"]
+def kill_once(folder, chance, *, early):
+    """Start the run, and kill it: at any moment, or shortly after something was saved.
+
+    It has more steps to make than there is time for, whatever keeps this process from killing it.
+    """
+    process, before = start_worker(folder, 10**9), progress_of(folder)["done"]
     if early:
         time.sleep(chance.uniform(0, 3))
     else:
@@ -109,13 +113,13 @@ def kill_once(folder, chance, num_steps, *, early):
     return process.wait()
 
 
-def assert_kills_change_no_byte(folder, num_steps, kills, early):
+def assert_kills_change_no_byte(folder, kills, early):
     chance = random.Random(20)
-    codes = [kill_once(folder, chance, num_steps, early=number < early) for number in range(kills)]
+    codes = [kill_once(folder, chance, early=number < early) for number in range(kills)]
     assert codes == [-signal.SIGKILL] * kills
-    assert 0 < progress_of(folder)["done"] < num_steps
     assert levymc.load(folder).is_interrupted
-    resumed = levymc.resume(folder, progress=False)
+    num_steps = progress_of(folder)["done"] + 1000
+    resumed = levymc.resume(folder, num_steps=num_steps, progress=False)
     observe = {"mean": levymc.observe.mean(stored_run.first)}
     assert_same_bytes(resumed, stored_run.begin(None, num_steps, observe=observe, keep=True))
     assert not list(folder.rglob("*.partial"))
@@ -126,14 +130,14 @@ def assert_kills_change_no_byte(folder, num_steps, kills, early):
 @pytest.mark.slow
 def test_three_kills_change_no_byte(tmp_path):
     """SIGKILL at three random moments after something was saved."""
-    assert_kills_change_no_byte(tmp_path / "run", 20_000, 3, 0)
+    assert_kills_change_no_byte(tmp_path / "run", 3, 0)
 
 
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_twenty_kills_change_no_byte(tmp_path):
     """SIGKILL at 20 random moments, four of them while the run is still being set up."""
-    assert_kills_change_no_byte(tmp_path / "run", 100_000, 20, 4)
+    assert_kills_change_no_byte(tmp_path / "run", 20, 4)
 
 
 @pytest.mark.slow
@@ -146,8 +150,9 @@ def test_readers_see_whole_draws_while_a_run_writes(tmp_path):
     process = start_worker(folder, 10**9)
     try:
         wait_for_steps(folder, stored_run.BURN_IN + 5)
-        seen, deadline = [], time.monotonic() + 2.5
-        while time.monotonic() < deadline:
+        seen, begun = [], time.monotonic()
+        while time.monotonic() < begun + 2.5 or len({one.num_draws for one in seen}) < 3:
+            assert time.monotonic() < begun + 120  # there is more and more to see
             result = levymc.load(folder)
             assert result.is_interrupted
             steps = opened(folder, "posterior")["draw"].values
@@ -159,7 +164,6 @@ def test_readers_see_whole_draws_while_a_run_writes(tmp_path):
         process.wait()
     counts = [result.num_draws for result in seen]
     assert counts == sorted(counts)
-    assert len(set(counts)) > 2
     last = seen[-1].positions["x"]
     for result in seen:
         np.testing.assert_array_equal(result.positions["x"], last[:, : result.num_draws])
