@@ -122,8 +122,14 @@ class Foreign(SamplingAlgorithm[Any]):
 
 
 def name_of_other(algorithm: Algorithm) -> str:
-    """That of the module of another library's algorithm, such as "nuts"."""
-    made_by = getattr(algorithm.step, "__module__", "") or ""
+    """That of the module of another library's algorithm, such as "nuts".
+
+    BlackJAX makes most steps in one place, each around a kernel that is in the sampler's module.
+    """
+    made: Any = algorithm.step
+    if inspect.isfunction(made):
+        made = inspect.getclosurevars(made).nonlocals.get("kernel", made)
+    made_by = getattr(made, "__module__", "") or ""
     return made_by.rpartition(".")[2] or type(algorithm).__name__
 
 
@@ -143,6 +149,21 @@ def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:
             "Complete it by levymc.interop.blackjax.stochastic_gradient(algorithm, step_size)."
         )
     return Foreign(algorithm)
+
+
+def check_minibatch(algorithm: SamplingAlgorithm[Any], minibatch: tuple[Any, ...]) -> None:
+    """Refuse a step without the minibatch that it takes, and one with a minibatch it would not."""
+    if len(minibatch) == bool(algorithm.takes_minibatch):
+        return
+    if algorithm.takes_minibatch:
+        raise TypeError(
+            f"`step` of {algorithm.name} must be given a minibatch, got {len(minibatch)} of them. "
+            "Call step(key, state, minibatch)."
+        )
+    raise TypeError(
+        f"`step` of {algorithm.name} takes no minibatch, got {len(minibatch)}. Call "
+        "step(key, state); for stochastic gradients use levymc.sgfla or levymc.sgld."
+    )
 
 
 def check_start(position: Any) -> None:
