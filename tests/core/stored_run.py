@@ -1,10 +1,11 @@
-"""A stored run in a process of its own, to be killed: python stored_run.py FOLDER STEPS."""
+"""A stored run in a process of its own, to be killed: python stored_run.py FOLDER STEPS [until]."""
 
 import sys
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import levymc
 from levymc.run import _create, _iterate, _store
@@ -20,6 +21,11 @@ def normal(position):
 
 def first(position):
     return position["x"][0]
+
+
+def often_far(result):
+    """A rule that some 12000 of 20000 steps take to meet; it goes by the draws alone."""
+    return np.sum(result.positions["x"][..., 0] > 2.5) >= 60
 
 
 WALK = levymc.levy_walk(normal, 1.0)
@@ -42,8 +48,9 @@ def commit_often():
 if __name__ == "__main__":
     commit_often()
     folder, steps = Path(sys.argv[1]), int(sys.argv[2])
+    rule = often_far if sys.argv[3:] else None
     if folder.exists():
-        levymc.resume(folder, progress=False)
+        levymc.resume(folder, progress=False, until=rule)
     else:
         observe = {"mean": levymc.observe.mean(first)}
-        begin(folder, steps, observe=observe, keep=True)
+        begin(folder, steps, observe=observe, keep=True, until=rule)

@@ -97,9 +97,9 @@ def wait_for_steps(folder, more_than):
         time.sleep(0.002)
 
 
-def kill_once(folder, chance, num_steps, *, early):
+def kill_once(folder, chance, *arguments, early):
     """Start the run, and kill it: at any moment, or shortly after something was saved."""
-    process, before = start_worker(folder, num_steps), progress_of(folder)["done"]
+    process, before = start_worker(folder, *arguments), progress_of(folder)["done"]
     if early:
         time.sleep(chance.uniform(0, 3))
     else:
@@ -109,15 +109,18 @@ def kill_once(folder, chance, num_steps, *, early):
     return process.wait()
 
 
-def assert_kills_change_no_byte(folder, num_steps, kills, early):
-    chance = random.Random(20)
-    codes = [kill_once(folder, chance, num_steps, early=number < early) for number in range(kills)]
+def assert_kills_change_no_byte(folder, num_steps, kills, early, until=None):
+    chance, arguments = random.Random(20), [num_steps, *(["until"] if until else [])]
+    codes = [kill_once(folder, chance, *arguments, early=number < early) for number in range(kills)]
     assert codes == [-signal.SIGKILL] * kills
     assert 0 < progress_of(folder)["done"] < num_steps
     assert levymc.load(folder).is_interrupted
-    resumed = levymc.resume(folder, progress=False)
+    resumed = levymc.resume(folder, progress=False, until=until)
     observe = {"mean": levymc.observe.mean(stored_run.first)}
-    assert_same_bytes(resumed, stored_run.begin(None, num_steps, observe=observe, keep=True))
+    given = {"observe": observe, "keep": True, "until": until}
+    assert_same_bytes(resumed, stored_run.begin(None, num_steps, **given))
+    assert not resumed.is_interrupted
+    assert not levymc.load(folder).is_interrupted
     assert not list(folder.rglob("*.partial"))
     posterior = opened(folder, "posterior")
     np.testing.assert_array_equal(posterior["x"].values, resumed.positions["x"])
@@ -127,6 +130,13 @@ def assert_kills_change_no_byte(folder, num_steps, kills, early):
 def test_three_kills_change_no_byte(tmp_path):
     """SIGKILL at three random moments after something was saved."""
     assert_kills_change_no_byte(tmp_path / "run", 20_000, 3, 0)
+
+
+@pytest.mark.slow
+def test_a_rule_ends_a_killed_run_where_it_ends_the_whole(tmp_path):
+    """SIGKILL at two random moments before its end, which is before that of the steps."""
+    assert_kills_change_no_byte(tmp_path / "run", 20_000, 2, 0, stored_run.often_far)
+    assert 5_000 < progress_of(tmp_path / "run")["num_steps"] < 20_000
 
 
 @pytest.mark.nightly

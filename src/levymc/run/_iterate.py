@@ -50,6 +50,7 @@ from .observe import Observer
 
 FIRST_STEPS = 8
 MOST_STEPS = 2**62
+MOST_LOOKS = 128  # of a rule at its run: it ends at most a hundredth of the run late
 SECONDS_PER_CALL = 0.25  # so that a progress bar moves, and Ctrl-C is heard
 _ENDED = (
     "`minibatches` ended after {} of {} steps, and the run with them. "
@@ -77,6 +78,13 @@ class Plan(NamedTuple):
     def num_kept(self, done: int) -> int:
         """How many these are."""
         return self.kept.count_until(max(done - self.burn_in, 0))
+
+    def looks(self) -> At:
+        """Where a rule is asked: at the last draws before evenly spaced steps; not at the end."""
+        ends = (-(-self.num_steps * look // MOST_LOOKS) for look in range(1, MOST_LOOKS + 1))
+        counts = sorted({self.kept.count_until(end) for end in ends} - {0})
+        steps = (int(self.kept.numbered(count - 1, 1)[0]) for count in counts)
+        return At(tuple(step for step in steps if step < self.num_steps))
 
     def call(self, done: int, most: int, slots: int) -> Call:
         """The next call after `done` steps, of at most `most`, with at most `slots` draws."""

@@ -10,14 +10,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jax.sharding import Mesh
 
+from levymc._checks import check_function
 from levymc.algorithms import Algorithm, Info
 
 from ._iterate import Part, Run, march, observed_by, prepare
 from ._minibatches import Batches, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
-from .marks import MarksLike
+from .marks import At, MarksLike
 from .observe import Observer
+
+Rule = Callable[[Result], Any]
+_RULE = "It takes the Result so far, and tells whether the run may end."
 
 
 def sample(
@@ -35,6 +39,7 @@ def sample(
     progress: bool = True,
     store: str | Path | None = None,
     mesh: Mesh | None = None,
+    until: Rule | None = None,
 ) -> Result:
     r"""Run chains of an algorithm, one from each of the initial positions.
 
@@ -68,9 +73,12 @@ def sample(
             run proceeds; `levymc.resume(store)` goes on from it, also after the process was killed.
             It is a Zarr group that xarray and ArviZ read.
         mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
+        until: a function of the `Result` so far that returns whether the run may end; `num_steps`
+            is then the most steps that are made.  It is asked at no more than 128 draws, spread
+            evenly over `num_steps`: where a run ends depends on its draws alone, not on time.
 
     Returns:
-        A `Result` with num_steps // thin draws of each chain.
+        A `Result` with num_steps // thin draws of each chain, or fewer where `until` ended it.
 
     Raises:
         ValueError, TypeError: an argument outside its range; starts that are not finite.
@@ -83,6 +91,8 @@ def sample(
         >>> result.positions.shape
         (4, 100)
     """
+    keeper = _keeper(keep, is_observed=observe is not None)
+    check_rule(until, keeps=keeper is not None)
     run = prepare(
         algorithm,
         key,
@@ -93,16 +103,16 @@ def sample(
         minibatches=minibatches,
         observe=observe,
         observe_every=observe_every,
-        keep=_keeper(keep, is_observed=observe is not None),
+        keep=keeper,
         is_stored=store is not None,
         mesh=mesh,
     )
     if store is None:
-        return warned(_in_memory(run, progress=progress))
+        return warned(_in_memory(run, progress=progress, until=until))
     from ._create import create
     from ._store import go_on
 
-    return warned(go_on(create(Path(store), run), run.feed, progress=progress))
+    return warned(go_on(create(Path(store), run), run.feed, progress=progress, until=until))
 
 
 def resume(
@@ -111,6 +121,7 @@ def resume(
     num_steps: int | None = None,
     minibatches: Any = None,
     progress: bool = True,
+    until: Rule | None = None,
 ) -> Result:
     """Go on with a run that `levymc.sample(..., store=...)` began, and return the whole of it.
 
@@ -126,6 +137,9 @@ def resume(
             first minibatch is compared with the one of then.  Data are in the store; if they are
             given all the same, they are compared.
         progress: show a bar, in a terminal.
+        until: the rule that the run was begun with, which is a function and not stored: the run
+            then ends where it would have ended.  Without it all steps are made; but a run that its
+            rule has ended is complete, and only `num_steps` makes more of it.
 
     Raises:
         StoreError: no store, or one that is damaged, or was begun with other minibatches; what is
@@ -134,7 +148,9 @@ def resume(
     """
     from ._store import go_on
 
-    return warned(go_on(Path(store), minibatches, progress=progress, num_steps=num_steps))
+    return warned(
+        go_on(Path(store), minibatches, progress=progress, num_steps=num_steps, until=until)
+    )
 
 
 def load(path: str | Path) -> Result:
@@ -169,76 +185,118 @@ def _itself(position: Any) -> Any:
     return position
 
 
+def check_rule(until: Any, *, keeps: bool) -> None:
+    """Refuse what is no rule to end a run by, and a rule for a run that keeps no draws."""
+    if until is None:
+        return
+    check_function("until", until, _RULE)
+    if not keeps:
+        raise ValueError(
+            f"`until` must be None where no draws are kept, got {until!r:.100}. It is a function "
+            "of draws: run with keep=True, or use levymc.iterate, which may be left at any step."
+        )
+
+
 @runtime_checkable
 class Sink(Protocol):
     """Where draws go."""
 
     def append(self, part: Part) -> None: ...
 
+    def result(self) -> Result:
+        """What there is so far."""
+        ...
+
 
 def follow(
-    run: Run, carry: list[Any], done: int, sink: Sink, *, structure: Any, progress: bool
-) -> tuple[list[Any], bool]:
-    """March through a run into a sink; the last states, and whether it was interrupted."""
+    run: Run,
+    carry: list[Any],
+    done: int,
+    sink: Sink,
+    *,
+    structure: Any,
+    progress: bool,
+    until: Rule | None = None,
+) -> bool:
+    """March through a run into a sink, to its end or that of its rule; whether it got there."""
     plan, place = run.plan, getattr(structure.info, "is_divergent", None)
     counted = "refused" if run.is_exact else "divergences"
     is_shown = progress and sys.stderr.isatty()
     shown = progress_bar(plan.total, plan.num_chains, counted) if is_shown else None
+    looks = None if until is None else plan.looks()
     with shown or nullcontext(lambda steps, divergent: None) as report:
         report(done, 0)
         try:
-            for part in march(run, carry, done):
+            # Also before the first step: a killed process may have had no time to ask.
+            if _is_met(until, looks, done - plan.burn_in, sink):
+                return True
+            for part in march(run, carry, done, looks):
                 sink.append(part)
                 divergent = np.sum(part.draws[place]) if isinstance(place, int) else 0
                 report(part.done - done, int(divergent))
-                carry, done = part.carry, part.done
+                done = part.done
+                if _is_met(until, looks, done - plan.burn_in, sink):
+                    return True
         except KeyboardInterrupt:
             pass  # what there is, is returned
-    return carry, done < plan.total
+    return done == plan.total
+
+
+def _is_met(until: Rule | None, looks: At | None, step: int, sink: Sink) -> bool:
+    """Whether a run may end after a step; the rule is asked where it is to look."""
+    if until is None or looks is None or not len(looks.within(step - 1, step, 1)):
+        return False
+    answer = until(sink.result())
+    found = np.asarray(answer)
+    if found.ndim or found.dtype.kind not in "biu":  # a float would nearly always be true
+        raise TypeError(f"`until` must return True or False, got {answer!r:.100}. {_RULE}")
+    return bool(found)
 
 
 class _Memory:
     """A sink that keeps the draws."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run) -> None:
+        self.run, self.structure, self.carry = run, structure_of(run), run.carry
         self.parts: list[list[np.ndarray]] = []
         self.done = 0
         self.is_over = False
 
     def append(self, part: Part) -> None:
-        self.done, self.is_over = part.done, part.is_last
+        self.done, self.carry, self.is_over = part.done, part.carry, part.is_last
         if part.draws and len(part.draws[0]):
             self.parts.append(part.draws)
 
-    def joined(self) -> list[np.ndarray]:
-        """The leaves with axes (chain, draw, …)."""
-        return [np.moveaxis(np.concatenate(leaf), 0, 1) for leaf in zip(*self.parts, strict=True)]
+    def result(self, *, is_interrupted: bool = False) -> Result:
+        steps = self.run.plan.steps_until(self.done)
+        # The leaves with axes (chain, draw, …).
+        leaves = [np.moveaxis(np.concatenate(leaf), 0, 1) for leaf in zip(*self.parts, strict=True)]
+        return from_leaves(
+            leaves,
+            self.structure,
+            (self.run.plan.num_chains, len(steps)),
+            is_interrupted=is_interrupted,
+            observed=observed_by(self.run, self.carry),
+            steps=steps,
+            algorithm=self.run.algorithm,
+            is_exact=self.run.is_exact,
+        )
 
 
-def _in_memory(run: Run, *, progress: bool) -> Result:
-    memory, structure = _Memory(), structure_of(run)
-    carry, is_interrupted = follow(
-        run, run.carry, 0, memory, structure=structure, progress=progress
+def _in_memory(run: Run, *, progress: bool, until: Rule | None) -> Result:
+    memory = _Memory(run)
+    is_whole = follow(
+        run, run.carry, 0, memory, structure=memory.structure, progress=progress, until=until
     )
-    steps = run.plan.steps_until(memory.done)
-    if not len(steps) and memory.is_over:
+    has_draws = run.plan.num_kept(memory.done) > 0
+    if not has_draws and memory.is_over:
         raise ValueError(
             f"`minibatches` must last until the first draw, got {memory.done} of them. Give an "
             "iterable that is long enough, such as itertools.cycle(...), or keep earlier steps."
         )
-    if not len(steps):
+    if not has_draws:
         raise KeyboardInterrupt("The run was stopped before its first draw.")
-    counts = (run.plan.num_chains, len(steps))
-    return from_leaves(
-        memory.joined(),
-        structure,
-        counts,
-        is_interrupted=is_interrupted,
-        observed=observed_by(run, carry),
-        steps=steps,
-        algorithm=run.algorithm,
-        is_exact=run.is_exact,
-    )
+    return memory.result(is_interrupted=not is_whole)
 
 
 def structure_of(run: Run) -> Any:

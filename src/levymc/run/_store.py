@@ -55,7 +55,7 @@ from ._integrity import (
 )
 from ._iterate import Part, Plan, Run, check_total, march
 from ._result import STATISTICS, Constant, Result, from_json, from_leaves
-from ._sample import follow
+from ._sample import Rule, check_rule, follow
 from ._zarr import Shown
 
 T = TypeVar("T")
@@ -257,11 +257,17 @@ def extended(store: Store, num_steps: Any) -> Store:
             "levymc.load(store) reads what there is."
         )
     check_total(steps + store.plan.burn_in)
-    if steps != store.plan.num_steps and not isinstance(store.plan.kept, marks.Every):
-        raise ValueError(
-            f"`num_steps` must be {store.plan.num_steps}, got {steps}: the steps that are kept "
-            "were listed for that number. Only a run with thin=k can be extended."
-        )
+    if isinstance(store.plan.kept, marks.At):
+        listed = max([store.plan.num_steps, *store.plan.kept.steps[-1:]])
+        if steps > listed:
+            raise ValueError(
+                f"`num_steps` must be at most {listed}, got {steps}: the steps that are kept were "
+                "listed for that number. Only a run with thin=k can be extended."
+            )
+    return _of_length(store, steps)
+
+
+def _of_length(store: Store, steps: int) -> Store:
     return store._replace(
         plan=store.plan._replace(num_steps=steps),
         progress={**store.progress, "num_steps": steps},
@@ -277,14 +283,24 @@ def state_bytes(run: Run, carry: Leaves) -> bytes:
     return _programs.packed({"carry": carry, "observed": observed})
 
 
-def go_on(path: Path, minibatches: Any, *, progress: bool, num_steps: Any = None) -> Result:
+def go_on(
+    path: Path,
+    minibatches: Any,
+    *,
+    progress: bool,
+    num_steps: Any = None,
+    until: Rule | None = None,
+) -> Result:
     """Make the steps that are missing, and read the draws."""
     with _working(path, minibatches, COMMIT_SECONDS, num_steps) as (run, sink):
         structure = sink.store.structure
-        _, is_interrupted = follow(
-            run, run.carry, sink.done, sink, structure=structure, progress=progress
+        check_rule(until, keeps=structure.positions is not None)
+        is_whole = follow(
+            run, run.carry, sink.done, sink, structure=structure, progress=progress, until=until
         )
-    return read(sink.store, is_interrupted=is_interrupted)
+        if is_whole:
+            sink.end()
+    return read(sink.store, is_interrupted=not is_whole)
 
 
 def parts(
@@ -363,6 +379,14 @@ class _Sink:
         held = sum(row.nbytes for rows in self.pending for row in rows)
         if time.monotonic() - self.since > self.seconds or held > COMMIT_BYTES:
             self.commit()
+
+    def result(self) -> Result:
+        self.commit()
+        return read(self.store, is_interrupted=False)
+
+    def end(self) -> None:
+        """Let the run be complete with the steps that were made, as its rule may have it."""
+        self.store = _of_length(self.store, self.done - self.store.plan.burn_in)
 
     def commit(self) -> None:
         """Make all that came safe on disk, and let it count."""
