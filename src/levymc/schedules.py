@@ -107,7 +107,7 @@ def cyclical(a: ArrayLike, period: int, *, least: ArrayLike = 0.0) -> Cyclical:
     Args:
         a: the first and largest step of a cycle, positive.
         period: steps of a cycle.
-        least: what the steps fall to, in [0, a); they come close to it, and stay above.
+        least: what the steps fall to, in [0, a]; they come close to it, and stay above.
 
     Raises:
         ValueError, TypeError: an argument outside its range.

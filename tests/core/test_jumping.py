@@ -150,7 +150,9 @@ def test_jumps_beside_an_exact_algorithm_find_modes_that_it_does_not():
         return sum(w * stats.norm.cdf(x, m) for w, m in zip(weights, means, strict=True))
 
     assert distance_to(ends, cdf) < dkw_bound(len(ends), FALSE_ALARM)
-    apart, _ = final(levymc.jumping(alone, target, 10**6, scale=10.0), jnp.full(99, -10.0, jnp.float32), 99)
+    apart, _ = final(
+        levymc.jumping(alone, target, 10**6, scale=10.0), jnp.full(99, -10.0, jnp.float32), 99
+    )
     assert np.all(apart < 0)
 
 
