@@ -43,6 +43,8 @@ class Info(NamedTuple):
         algorithms to which that does no harm, and those that know no log φ.
     drift_error: estimated error of the drift where the step began, the largest of the coordinates,
         relative as the drift says; None where the drift has no estimate.
+    jumps_tried, jumps_accepted: Lévy jumps between modes, since the last draw; None for algorithms
+        without.  See `levymc.jumping`.
     """
 
     step_size: Array
@@ -52,6 +54,8 @@ class Info(NamedTuple):
     taming: Array
     is_outside: Any = None
     drift_error: Array | None = None
+    jumps_tried: Array | None = None
+    jumps_accepted: Array | None = None
 
 
 @runtime_checkable
@@ -94,6 +98,11 @@ class SamplingAlgorithm(Generic[StateT]):
 
     def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
         raise NotImplementedError
+
+    def moved(self, state: StateT, position: Any, rng_key: Any = None) -> StateT:
+        """The state of a chain that was put elsewhere: as at a start, but its steps go on."""
+        fresh: Any = self.init(position, rng_key=rng_key)
+        return fresh._replace(step=state.step) if hasattr(state, "step") else fresh
 
     def prepared(self, positions: Any) -> "SamplingAlgorithm[StateT]":
         """The algorithm as it is best for chains that start at positions, along their first axis.

@@ -35,6 +35,8 @@ STATISTICS = {
     "taming": "taming",
     "is_outside": "outside",
     "drift_error": "drift_error",
+    "jumps_tried": "jumps_tried",
+    "jumps_accepted": "jumps_accepted",
 }
 
 
