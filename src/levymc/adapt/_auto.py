@@ -2,7 +2,7 @@ r"""One call: modes, scales and tails are found, the kernel is chosen, frozen, a
 
 import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ from ._many import (
 from ._outcome import Account, AutoResult, FoundModes, written
 from ._reference import Fit, laplace
 from ._single import sample_one_mode
-from ._stages import Stages, identity_of, working_in
+from ._stages import identity_of, working_in
 from ._target import Target
 
 EXPLORING = 0.25  # of the budget, at most
@@ -60,7 +60,8 @@ def auto(
     by tempering from such a mixture, one mode that is not by NUTS after a map that makes its tails
     normal.  All is adapted first; then it is frozen, and only what comes after is kept:
 
-    .. math:: q^{1-β}\, φ^{β}, \quad 0 < β_1 < … < β_N = 1, \qquad q = \sum_k w_k\, t_{ν}(μ_k, Σ_k) .
+    .. math:: q^{1-β}\, φ^{β}, \quad 0 < β_1 < … < β_N = 1, \qquad
+       q = \sum_k w_k\, t_{ν}(μ_k, Σ_k) .
 
     Targets: φ exactly, given enough steps.  Not valid when: a mode is so narrow, for its distance
     from the others, that no jump lands in its basin: it is missed, and nothing can tell.  Read
@@ -96,7 +97,11 @@ def auto(
 
     Departures: not in the paper.
     """
-    key, budget, starts = check_key(key), _checked_budget(budget), _checked_starts(initial_positions)
+    key, budget, starts = (
+        check_key(key),
+        _checked_budget(budget),
+        _checked_starts(initial_positions),
+    )
     first = jax.tree.map(lambda leaf: leaf[0], starts)
     check_scalar_output("logdensity_fn", logdensity_fn, first)
     target = Target(logdensity_fn, first, gradient=gradient)
@@ -186,14 +191,14 @@ class _Run:
         )
         self.note("exploring")
         if not len(modes):
-            return self.by_nuts(modes, None)
+            return self.by_nuts(modes)
         for restart in range(MOST_RESTARTS + 1):
             sampled = self.tempered(modes, restart)
-            self.note("sampling")
+            self.note("sampling" if isinstance(sampled, Sampled) else "adapting")
             if isinstance(sampled, Sampled):
                 return self.finished(sampled)
             if sampled is None:  # one mode that its reference does not fit
-                return self.by_nuts(modes, modes.covariance[0])
+                return self.by_nuts(modes)
             modes = sampled
         raise AssertionError("unreachable")
 
@@ -248,28 +253,25 @@ class _Run:
             result, listed, evidence(ladder, result), reasons, kernel, _searched(modes)
         )
 
-    def by_nuts(self, modes: Modes, covariance: np.ndarray | None) -> AutoResult:
+    def by_nuts(self, modes: Modes) -> AutoResult:
         """One mode, or none that could be found."""
-        target, plan = self.target, self.plan
-        center = modes.location[0] if len(modes) else None
-        result, log_z, notes, kernel, spent = sample_one_mode(
-            target, self.key_rest, self.starts, center, covariance, plan
-        )
-        self.spent.update(spent)
-        reasons = list(notes)
+        target = self.target
+        single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
+        reasons = list(single.notes)
         if not len(modes):
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
         elif modes.chance_of_another > HIGHEST_CHANCE:
             reasons.insert(0, _likely_more(modes.chance_of_another))
-        one = np.ones(len(modes[:1]) and 1 or 0) if len(modes) else np.zeros(0)
         listed = FoundModes(
-            target.positions(modes.location) if len(modes) else (),
-            one,
-            np.zeros_like(one),
+            target.positions(modes.location),
+            np.ones(len(modes)),
+            np.zeros(len(modes)),
             modes.log_mass,
             modes.times_found,
         )
-        return self.ended(result, listed, log_z, reasons, kernel, _searched(modes))
+        return self.ended(
+            single.result, listed, single.evidence, reasons, single.kernel, _searched(modes)
+        )
 
     def without_gradient(self) -> AutoResult:
         target, plan = self.target, self.plan
@@ -322,9 +324,7 @@ class _Run:
     ) -> AutoResult:
         if result.is_interrupted:
             reasons.insert(0, "The run was interrupted: fewer draws than planned.")
-        fields = {
-            name.name: getattr(result, name.name) for name in dataclasses.fields(Result)
-        }
+        fields = {name.name: getattr(result, name.name) for name in dataclasses.fields(Result)}
         made = AutoResult(
             **fields,
             modes=modes,
@@ -362,5 +362,5 @@ def is_for_nuts(ladder: Ladder, modes: Modes) -> bool:
 
 def ladder_from(kept: dict[str, Any]) -> Ladder:
     """A ladder, of what a stage kept."""
-    fits = {name: Fit(**kept.pop(name)) for name in ("fit", "prior")}
-    return Ladder(**fits, **kept)
+    fits = {name: Fit(**kept[name]) for name in ("fit", "prior")}
+    return Ladder(**{**kept, **fits})

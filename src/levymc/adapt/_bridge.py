@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy import special
 
 from levymc._checks import check_count, check_key, check_scalar_output
 from levymc.drifts import LogDensity
@@ -38,6 +37,7 @@ def log_evidence(
     key: Any,
     draws: Any,
     *,
+    logdensities: Any = None,
     most_draws: int = MOST_DRAWS,
 ) -> Evidence:
     r"""Bridge sampling between draws of the posterior and of a normalised law like it,
@@ -56,9 +56,11 @@ def log_evidence(
         logdensity_fn: log φ, of any pytree, with all its constants.
         key: a JAX random key, for draws of q.
         draws: a `Result`, or a pytree of arrays with the axes (chain, draw, …), of the exact law φ.
+        logdensities: log φ at the draws, with the axes (chain, draw), if it is known, such as
+            `result.info.logdensity` of `levymc.adapt.nuts`; it is evaluated otherwise.
         most_draws: use at most so many of the second halves, evenly thinned.
 
-    Returns: `Evidence`.
+    Returns: `Evidence`, NaN with an infinite standard error where no draw of q meets the support.
 
     Raises:
         ValueError, TypeError: an argument outside its range; draws where φ is zero.
@@ -72,11 +74,42 @@ def log_evidence(
         >>> bool(abs(found.value - np.log(2 * np.pi)) < 5 * found.standard_error)
         True
 
-    References: [meng1996], the optimal bridge; [fruhwirth2004], section 3.3, the standard error.
+    References: [meng1996], the optimal bridge; [fruhwirth2004], the standard error.
     Departures: the map, in the place of moments that heavy tails do not have.
     """
-    key, most_draws = check_key(key), check_count("most_draws", most_draws, "Such as 4000.", least=8)
+    key = check_key(key)
+    most_draws = check_count("most_draws", most_draws, "Such as 4000.", least=FEWEST_DRAWS)
     positions = draws.positions if isinstance(draws, Result) else draws
+    chains = _chains(positions)
+    half = chains.shape[1] // 2
+    fitted = fit(chains[:, :half].reshape(-1, chains.shape[2])).map
+    num_used = len(chains) * (chains.shape[1] - half)
+    used = slice(half, None, -(-num_used // most_draws))
+    points = chains[:, used]
+    logdensity = _of_vectors(logdensity_fn, positions)
+    flat = points.reshape(-1, chains.shape[2])
+    if logdensities is None:
+        values = logdensity(flat)
+    else:
+        values = _known(logdensities, chains.shape[:2])[:, used].ravel()
+    ours = values + _log_jacobian_over_proposal(fitted, fitted.on_host_inverse(flat))
+    if not np.all(np.isfinite(ours)):
+        raise ValueError(
+            f"`logdensity_fn` must be finite at the draws, got {ours[~np.isfinite(ours)][0]} at "
+            "one. Give the density that they were drawn from."
+        )
+    w = _proposals(key, *flat.shape)
+    theirs = logdensity(fitted.on_host(w)[0]) + _log_jacobian_over_proposal(fitted, w)
+    # What is no number is no density: a proposal beyond the support has none.
+    theirs = np.where(np.isnan(theirs), -np.inf, theirs)
+    evaluations = len(theirs) + (len(ours) if logdensities is None else 0)
+    if not np.any(np.isfinite(theirs)):
+        return Evidence(math.nan, math.inf, evaluations)
+    return Evidence(*bridge(ours.reshape(points.shape[:2]), theirs), evaluations)
+
+
+def _chains(positions: Any) -> np.ndarray:
+    """Draws as vectors, with the axes (chain, draw, coordinate)."""
     flat = flat_draws(positions)
     num_chains, num_draws = np.shape(jax.tree.leaves(positions)[0])[:2]
     if num_draws < FEWEST_DRAWS:
@@ -84,60 +117,39 @@ def log_evidence(
             f"`draws` must have at least {FEWEST_DRAWS} draws a chain, got {num_draws}. "
             "Run the chains longer."
         )
-    chains = flat.reshape(num_chains, num_draws, -1)
-    half = num_draws // 2
-    fitted = fit(chains[:, :half].reshape(num_chains * half, -1)).map
-    used = chains[:, half:]
-    used = used[:, :: -(-used.shape[1] * num_chains // most_draws)]
-    logdensity = _of_vectors(logdensity_fn, positions)
-    mapped = _Mapped(logdensity, fitted, chains.shape[2])
-    ours = mapped.log_ratio(mapped.inverse(used.reshape(-1, chains.shape[2])))
-    if not np.all(np.isfinite(ours)):
+    return flat.reshape(num_chains, num_draws, -1)
+
+
+def _known(logdensities: Any, shape: tuple[int, ...]) -> np.ndarray:
+    values = np.asarray(logdensities, np.float64)
+    if values.shape != shape:
         raise ValueError(
-            f"`logdensity_fn` must be finite at the draws, got {ours[~np.isfinite(ours)][0]} at "
-            "one. Give the density that they were drawn from."
+            f"`logdensities` must have the shape {shape} of the draws, got {values.shape}. "
+            "Give log φ at each of them."
         )
-    theirs = mapped.log_ratio(mapped.proposals(key, len(ours)))
-    found = bridge(ours.reshape(used.shape[:2]), theirs)
-    return Evidence(*found, len(ours) + len(theirs))
+    return values
 
 
-class _Mapped(NamedTuple):
-    """log φ(T(w)) |T′(w)| / q(w)."""
-
-    logdensity: Callable[[np.ndarray], np.ndarray]
-    tail_map: TailMap
-    size: int
-
-    def inverse(self, x: np.ndarray) -> np.ndarray:
-        return self.tail_map.on_host_inverse(x)
-
-    def log_ratio(self, w: np.ndarray) -> np.ndarray:
-        x, log_jacobian = self.tail_map.on_host(w)
-        values = self.logdensity(x) + log_jacobian - self.log_proposal(w)
-        # What is no number is no density: a proposal beyond the support has none.
-        return np.where(np.isnan(values), -np.inf, values)
-
-    def log_proposal(self, w: np.ndarray) -> np.ndarray:
-        size = self.size
-        constant = (
-            special.gammaln((DEGREES + size) / 2)
-            - special.gammaln(DEGREES / 2)
-            - size / 2 * math.log(DEGREES * math.pi)
-        )
-        return constant - (DEGREES + size) / 2 * np.log1p(np.sum(w**2, axis=1) / DEGREES)
-
-    def proposals(self, key: Any, count: int) -> np.ndarray:
-        """Draws of q, by NumPy: their random numbers come from the key's."""
-        words = np.asarray(jax.random.key_data(key)).ravel().tolist()
-        random = np.random.default_rng(words)
-        normal = random.standard_normal((count, self.size))
-        return normal / np.sqrt(random.chisquare(DEGREES, (count, 1)) / DEGREES)
+def _log_jacobian_over_proposal(fitted: TailMap, w: np.ndarray) -> np.ndarray:
+    """log |T′(w)| / q(w), q the t law."""
+    size = w.shape[1]
+    constant = (
+        math.lgamma((DEGREES + size) / 2)
+        - math.lgamma(DEGREES / 2)
+        - size / 2 * math.log(DEGREES * math.pi)
+    )
+    squares = np.sum(w**2, axis=1)
+    return fitted.on_host(w)[1] - constant + (DEGREES + size) / 2 * np.log1p(squares / DEGREES)
 
 
-def _of_vectors(
-    logdensity_fn: LogDensity, positions: Any
-) -> Callable[[np.ndarray], np.ndarray]:
+def _proposals(key: Any, count: int, size: int) -> np.ndarray:
+    """Draws of q, by NumPy: their random numbers come from the key's."""
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
+    normal = random.standard_normal((count, size))
+    return normal / np.sqrt(random.chisquare(DEGREES, (count, 1)) / DEGREES)
+
+
+def _of_vectors(logdensity_fn: LogDensity, positions: Any) -> Callable[[np.ndarray], np.ndarray]:
     """log φ of many vectors, some at a time."""
     one = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf[0, 0])), positions)
     check_scalar_output("logdensity_fn", logdensity_fn, one)
@@ -145,7 +157,13 @@ def _of_vectors(
     leaves, structure = jax.tree.flatten(one)
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
     compiled = _compiled(logdensity_fn, structure, shapes)
-    return lambda points: np.asarray(compiled(jnp.asarray(points, flat.dtype)), np.float64)
+
+    def at(points: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # far out: infinite then, and of no density
+            narrow = points.astype(flat.dtype)
+        return np.asarray(compiled(narrow), np.float64)
+
+    return at
 
 
 @lru_cache(maxsize=64)  # so that a second call with the same function compiles nothing
@@ -167,14 +185,8 @@ def bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     share = effective / (effective + second.size)
     log_z = 0.0
     for _ in range(ITERATIONS):
-        above = -_log_sum(share, second, log_z) + second
-        below = -_log_sum(share, first, log_z)
-        found = float(
-            special.logsumexp(above)
-            - math.log(second.size)
-            - special.logsumexp(below)
-            + math.log(first.size)
-        )
+        above = _log_mean(second - _log_sum(share, second, log_z))
+        found = above - _log_mean(-_log_sum(share, first, log_z))
         change, log_z = abs(found - log_z), found
         if change < TOLERANCE:
             break
@@ -189,6 +201,12 @@ def bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
 def _log_sum(share: float, log_ratio: np.ndarray, log_z: float) -> np.ndarray:
     """log(s₁ l + s₂ Z)."""
     return np.logaddexp(math.log(share) + log_ratio, math.log1p(-share) + log_z)
+
+
+def _log_mean(logarithms: np.ndarray) -> float:
+    """Of numbers given by their logarithms."""
+    largest = float(np.max(logarithms))
+    return largest + math.log(np.mean(np.exp(logarithms - largest)))
 
 
 def effective_size(values: np.ndarray) -> float:

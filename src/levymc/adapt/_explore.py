@@ -72,7 +72,8 @@ def explore(
 
     A known mode μ with curvature Σ = LLᵀ, s = |Σ|^{1/2d}, starts relaxations from
 
-    .. math:: y = μ + L v \quad\text{or}\quad y = μ + s v, \qquad v = R z,\; \log R \sim U(0, \log 300),
+    .. math:: y = μ + L v \quad\text{or}\quad y = μ + s v, \qquad
+       v = R z,\; \log R \sim U(0, \log 300),
 
     or from v with SαS(1.2) coordinates, all of them or one.  BFGS climbs from there, until it is at
     a top or near to what is known.  Two tops without a dip of 0.2 nats between them are one.
@@ -312,9 +313,7 @@ class Atlas:
         inside = np.arange(1, NUM_BETWEEN + 1)[:, None] / (NUM_BETWEEN + 1)
         for number in np.argsort(distances)[:NEIGHBOURS]:
             mode = self.modes[number]
-            between = self.target.values(
-                mode.location + inside * (found.location - mode.location)
-            )
+            between = self.target.values(mode.location + inside * (found.location - mode.location))
             if between.min() > min(mode.value, found.value) - DIP:
                 return int(number)
         return None

@@ -59,23 +59,27 @@ def log_reference(reference: Reference, points: np.ndarray) -> np.ndarray:
     return np.logaddexp.reduce(log_components(reference, points), axis=-1)
 
 
-def score(fit: Fit, points: np.ndarray, values: np.ndarray, dtype: Any) -> float:
+def score(fit: Fit, points: np.ndarray, values: np.ndarray, *, dtype: Any) -> float:
     """The harmonic acceptance of a fit on draws that it was not made from."""
     return harmonic_acceptance(values - log_reference(assemble(fit, dtype), points))
 
 
 def improve(
-    current: Fit, prior: Fit, points: np.ndarray, values: np.ndarray, held_out: Any, dtype: Any
+    current: Fit,
+    prior: Fit,
+    points: np.ndarray,
+    held_out: tuple[np.ndarray, np.ndarray],
+    dtype: Any,
 ) -> tuple[Fit, float]:
     """The best of several fits by its score on the draws that are held out."""
-    best, best_score = current, score(current, *held_out, dtype)
+    best, best_score = current, score(current, *held_out, dtype=dtype)
     for candidate in _candidates(current, prior, points):
-        found = score(candidate, *held_out, dtype)
+        found = score(candidate, *held_out, dtype=dtype)
         if found > best_score * 1.01:
             best, best_score = candidate, found
     for degrees in DEGREES:
         candidate = best._replace(degrees=np.full(len(best.weights), degrees))
-        found = score(candidate, *held_out, dtype)
+        found = score(candidate, *held_out, dtype=dtype)
         if found > best_score * 1.01:
             best, best_score = candidate, found
     return best, best_score

@@ -8,7 +8,7 @@ import numpy as np
 from levymc.algorithms import levy_walk
 from levymc.run import sample
 
-from ._fit import expectation_maximisation, split_components, score
+from ._fit import expectation_maximisation, score, split_components
 from ._ladder import NUM_SYSTEMS
 from ._reference import LAPLACE_DEGREES, Fit
 from ._target import Target
@@ -34,9 +34,8 @@ def by_walking(target: Target, key: Any, starts: np.ndarray, budget: int) -> Fit
 
 def fit_mixture(target: Target, points: np.ndarray) -> Fit:
     """As many components as make proposals better on the chains that are held out."""
-    half = NUM_SYSTEMS // 2
     dimension = points.shape[-1]
-    ours, others = (part.reshape(-1, dimension) for part in (points[:half], points[half:]))
+    others = points[NUM_SYSTEMS // 2 :].reshape(-1, dimension)
     everything = points.reshape(-1, dimension)
     others = others[:: max(1, len(others) // 1000)]
     values = target.values(others)
@@ -49,7 +48,7 @@ def fit_mixture(target: Target, points: np.ndarray) -> Fit:
         np.full(1, LAPLACE_DEGREES),
         np.zeros(1, int),
     )
-    best, best_score = fit, score(fit, others, values, target.dtype)
+    best, best_score = fit, score(fit, others, values, dtype=target.dtype)
     thinned = everything[:: max(1, len(everything) // 4000)]
     for _ in range(SPLITS):
         candidate = split_components(fit._replace(mode=np.arange(len(fit.weights))), thinned)
@@ -57,7 +56,7 @@ def fit_mixture(target: Target, points: np.ndarray) -> Fit:
             break
         candidate = candidate._replace(mode=np.arange(len(candidate.weights)))
         fit = expectation_maximisation(candidate, candidate, thinned)
-        found = score(fit, others, values, target.dtype)
+        found = score(fit, others, values, dtype=target.dtype)
         if found > best_score:
             best, best_score = fit, found
     return best._replace(mode=np.arange(len(best.weights)))

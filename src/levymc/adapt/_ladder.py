@@ -178,11 +178,11 @@ def _adapted(
     first = draws.points.shape[1] // 4
     split = NUM_SYSTEMS // 2
     halves = [slice(0, split), slice(split, None)]
-    (points, values), held_out = (
+    (points, _), held_out = (
         (_joined(draws.points[half, first:]), _joined(draws.values[half, first:]))
         for half in (halves if number % 2 == 0 else halves[::-1])
     )
-    fit, harmonic = improve(ladder.fit, ladder.prior, points, values, held_out, target.dtype)
+    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out, target.dtype)
     rejections = 1 - _mean(result.info.swap_rates[:, first:])
     if ladder.has_axes and len(ladder.betas) == 1:
         betas, barrier = ladder.betas, ladder.barrier
@@ -217,9 +217,7 @@ def _mean(rates: np.ndarray) -> np.ndarray:
     return sums / np.maximum(known.sum(axis=0), 1)
 
 
-def _rungs(
-    betas: np.ndarray, rejections: np.ndarray, harmonic: float
-) -> tuple[np.ndarray, float]:
+def _rungs(betas: np.ndarray, rejections: np.ndarray, harmonic: float) -> tuple[np.ndarray, float]:
     """How many rungs, and where: as many as make tours cheapest, with equal rejection rates."""
     barrier = float(rejections.sum())
     num_rungs = _number_of_rungs(barrier, harmonic, len(betas))
@@ -274,9 +272,9 @@ def _chances(ladder: Ladder) -> np.ndarray:
     if can_leap:
         chances[:, -1, Kernel.LOCAL], chances[:, -1, Kernel.DETERMINISTIC] = 0.6, 0.4
     if ladder.has_axes:
-        local = chances[..., Kernel.LOCAL] > 0
-        chances[local, Kernel.LOCAL] *= 0.5
-        chances[local, Kernel.ALONG_AXIS] = 0.5
+        half = chances[..., Kernel.LOCAL] / 2
+        chances[..., Kernel.LOCAL] -= half
+        chances[..., Kernel.ALONG_AXIS] += half
     return chances
 
 

@@ -38,7 +38,7 @@ class Sampled(NamedTuple):
 
 
 class Monitor:
-    """Relaxes the points where the target exceeds the reference most: they may be of other modes."""
+    """Relaxes the points where φ exceeds the reference most: they may be of other modes."""
 
     def __init__(self, target: Target, atlas: Atlas | None) -> None:
         self.target, self.atlas = target, atlas

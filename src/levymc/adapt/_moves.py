@@ -147,9 +147,7 @@ def move(
     to_choose, to_accept, to_belong, to_leap, axis, value, *of_reference = noise.uniforms
     kind = choose(log_chances, to_choose)
     if foreign is not None:
-        return _by_another(
-            noise.key, to_accept, kind, point, beta, reference, evaluate, foreign
-        )
+        return _by_another(noise.key, to_accept, kind, point, beta, reference, evaluate, foreign)
     normals, others = noise.normals[: point.x.size], noise.normals[point.x.size :]
     component = choose(point.components, to_belong)
     local = _Local(reference, beta, step, component, has_gradient)
@@ -219,9 +217,7 @@ class _Leap(NamedTuple):
         return jnp.where(self.is_possible, ratio, -jnp.inf)
 
 
-def _deterministic(
-    uniform: Array, point: Point, reference: Reference, component: Array
-) -> _Leap:
+def _deterministic(uniform: Array, point: Point, reference: Reference, component: Array) -> _Leap:
     is_other = reference.is_listed & (jnp.arange(len(reference.is_listed)) != component)
     is_possible = reference.is_listed[component] & jnp.any(is_other)
     to = choose(jnp.where(is_other, 0.0, NO_WEIGHT), uniform)
@@ -236,9 +232,7 @@ def _deterministic(
     )
 
 
-def _along_axis(
-    which: Array, uniform: Array, normals: Array, point: Point, axes: Axes
-) -> Along:
+def _along_axis(which: Array, uniform: Array, normals: Array, point: Point, axes: Axes) -> Along:
     axis = (which * point.x.size).astype(int)
     before = axes.inverse[axis] @ point.x
     after = axes.draw(axis, uniform, normals)
@@ -292,4 +286,6 @@ def _by_another(
     own = point.log_reference - there.log_reference
     done = -beta * (there.value - point.value)
     done = done - (1 - beta) * (there.log_reference - point.log_reference)
-    return _decide(to_accept, kind, point, there, beta, jnp.where(is_local, done, own), jnp.bool_(False))
+    return _decide(
+        to_accept, kind, point, there, beta, jnp.where(is_local, done, own), jnp.bool_(False)
+    )

@@ -143,14 +143,16 @@ class Nuts(SamplingAlgorithm[NutsState]):
         position = start_at(position).position
         check_scalar_output("logdensity_fn", self.logdensity_fn, position)
         flat, _ = ravel_pytree(position)
-        w = self._map(flat).inverse(flat)
+        # BlackJAX's kernel works in JAX's own precision only; positions keep theirs.
+        wide = jnp.result_type(float)
+        w = self._map(flat).inverse(flat.astype(wide))
         logdensity, gradient = jax.value_and_grad(self._mapped(position))(w)
         if not is_traced(logdensity) and not bool(jnp.isfinite(logdensity)):
             raise ValueError(
                 f"`logdensity_fn` must be finite at the start, got {logdensity} at {position}. "
                 "Start inside the support of the target."
             )
-        number, zero = jnp.asarray(self.step_size, flat.dtype), jnp.zeros((), flat.dtype)
+        number, zero = jnp.asarray(self.step_size, wide), jnp.zeros((), wide)
         return NutsState(
             position,
             _state(w, logdensity, gradient),
@@ -175,12 +177,13 @@ class Nuts(SamplingAlgorithm[NutsState]):
         )
         flat, unflatten = ravel_pytree(state.position)
         x, log_jacobian = self._map(flat).forward(moved.position)
+        wide = moved.position.dtype
         gradients = jnp.where(is_over, 0, info.num_integration_steps).astype(jnp.int32)
         rate = jnp.where(jnp.isnan(info.acceptance_rate), 0, info.acceptance_rate)
-        rate = jnp.where(is_over, TARGET_ACCEPTANCE, rate).astype(flat.dtype)
+        rate = jnp.where(is_over, TARGET_ACCEPTANCE, rate).astype(wide)
         adapted = _dual_averaging(state, rate, self.gain)
         following = adapted._replace(
-            position=unflatten(x),
+            position=unflatten(x.astype(flat.dtype)),
             mapped=moved,
             evaluations=state.evaluations + gradients,
         )
@@ -188,7 +191,7 @@ class Nuts(SamplingAlgorithm[NutsState]):
             state.step_size,
             rate,
             info.is_divergent & ~is_over,
-            jnp.asarray(info.energy, flat.dtype),
+            jnp.asarray(info.energy, wide),
             moved.logdensity - log_jacobian,
             gradients,
             jnp.asarray(info.num_trajectory_expansions, jnp.int32),
@@ -200,11 +203,11 @@ class Nuts(SamplingAlgorithm[NutsState]):
     def _mapped(self, position: Any) -> Any:
         """log φ(T(w)) + log |det T′(w)| as a function of w."""
         flat, unflatten = ravel_pytree(position)
-        used = self._map(flat).cast(flat.dtype)
+        used = self._map(flat)
 
         def logdensity(w: Array) -> Array:
             x, log_jacobian = used.forward(w)
-            return self.logdensity_fn(unflatten(x)) + log_jacobian
+            return self.logdensity_fn(unflatten(x.astype(flat.dtype))) + log_jacobian
 
         return logdensity
 

@@ -1,4 +1,4 @@
-"""What `levymc.auto` gives: draws, modes, evidence, and a report that says how far to trust them."""
+"""What `levymc.auto` gives: draws, modes, evidence, and a report on how far to trust them."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,11 +9,12 @@ from levymc.run import Result
 
 from ._bridge import Evidence
 
+NO_EVIDENCE = Evidence(float("nan"), float("inf"), 0)
 MOST_SHOWN = 12  # modes in a report
 
 
 class FoundModes(NamedTuple):
-    """The modes that were found, the heaviest first; every array has the modes along its first axis.
+    """The modes that were found, the heaviest first; the first axis of every array is over them.
 
     location: positions.  weight: share of the draws, with its standard error over independent
     systems.  log_mass: of the normal law with the mode's height and curvature.
@@ -41,7 +42,7 @@ class AutoResult(Result):
     """
 
     modes: FoundModes | None = None
-    log_evidence: Evidence = Evidence(float("nan"), float("nan"), 0)
+    log_evidence: Evidence = NO_EVIDENCE
     evaluations: dict[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     report: str = ""
@@ -66,7 +67,9 @@ class Account(NamedTuple):
 
 def written(result: AutoResult, account: Account) -> str:
     """The report."""
-    lines = [f"levymc.auto: {result.num_chains} chains × {result.num_draws} draws, {result.algorithm}"]
+    lines = [
+        f"levymc.auto: {result.num_chains} chains × {result.num_draws} draws, {result.algorithm}"
+    ]
     lines += _indented("Modes", [account.search, *_mode_lines(result.modes)])
     lines += _indented("Kernel", [account.kernel])
     evidence = result.log_evidence

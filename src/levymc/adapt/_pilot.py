@@ -101,13 +101,20 @@ class Pilot(SamplingAlgorithm[PilotState]):
         return following, PilotInfo(scales, rates)
 
 
-class _Piloted(NamedTuple):
+class Piloted(NamedTuple):
+    """A run of the pilot with a draw of each sweep over the axes, and what it cost."""
+
     result: Result
     num_sweeps: int
     evaluations: int
 
+    @property
+    def later(self) -> Any:
+        """The second half of the draws."""
+        return jax.tree.map(lambda leaf: leaf[:, leaf.shape[1] // 2 :], self.result.positions)
 
-def _walk(
+
+def walk(
     logdensity_fn: LogDensity,
     key: Array,
     positions: Any,
@@ -115,7 +122,7 @@ def _walk(
     jump: noises.Variable,
     axes: np.ndarray,
     log_scales: np.ndarray,
-) -> _Piloted | None:
+) -> Piloted | None:
     """As many sweeps over the axes as the budget has room for, at most 200; one draw of each."""
     num_chains, size = counts(positions)
     num_sweeps = min(VISITS, (budget // num_chains - 1) // size)
@@ -123,10 +130,10 @@ def _walk(
         return None
     walk = Pilot(logdensity_fn, jump, axes, log_scales, float(num_sweeps))
     result = sample(walk, key, positions, num_sweeps * size, thin=size, progress=False)
-    return _Piloted(result, num_sweeps, num_chains * (1 + num_sweeps * size))
+    return Piloted(result, num_sweeps, num_chains * (1 + num_sweeps * size))
 
 
-def _first_scales(positions: Any) -> np.ndarray:
+def first_scales(positions: Any) -> np.ndarray:
     """How far the starts are apart, or else their size."""
     flat = flat_draws(jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], positions))
     apart = np.ptp(flat, axis=0)
@@ -152,7 +159,7 @@ def pilot_map(
     num_chains, size = counts(positions)
     allowed = int(PILOT_SHARE * budget)
     begin = Fitted(identity(size), "linear", 0.0)
-    axes, scales = np.eye(size), _first_scales(positions)
+    axes, scales = np.eye(size), first_scales(positions)
     if covariance is not None:
         axes = np.linalg.cholesky(np.asarray(covariance, np.float64))
         center = flat_draws(jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], positions))
@@ -160,16 +167,14 @@ def pilot_map(
         scales = np.ones(size)
         if allowed // num_chains < FEWEST_VISITS * size:
             return _First(begin, positions), 0
-    walked = _walk(
+    walked = walk(
         logdensity_fn, key, positions, allowed, noises.variable(1.0), axes, np.log(scales)
     )
     if walked is None:
         return _First(begin, positions), 0
-    draws = walked.result.positions
-    later = jax.tree.map(lambda leaf: leaf[:, leaf.shape[1] // 2 :], draws)
-    flat = flat_draws(later)
+    flat = flat_draws(walked.later)
     fitted = fit(flat, kinds) if len(flat) >= FEWEST_DRAWS else begin
-    return _First(fitted, last(draws)), walked.evaluations
+    return _First(fitted, last(walked.result.positions)), walked.evaluations
 
 
 def tune_walk(algorithm: Any, key: Array, positions: Any, budget: int) -> Adapted:
@@ -179,7 +184,7 @@ def tune_walk(algorithm: Any, key: Array, positions: Any, budget: int) -> Adapte
     one = jax.tree.map(lambda leaf: leaf[0], positions)
     given = jax.tree.leaves(like("scale", algorithm.scale, one))
     first = np.concatenate([np.ravel(leaf) for leaf in given])
-    walked = _walk(
+    walked = walk(
         algorithm.logdensity_fn,
         key,
         positions,

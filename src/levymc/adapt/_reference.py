@@ -177,8 +177,15 @@ def assemble(fit: Fit, dtype: Any, places: int | None = None) -> Reference:
     degrees[1 : count + 1] = fit.degrees
     shells, is_listed = np.zeros(places), np.zeros(places, bool)
     shells[1 : count + 1], is_listed[1 : count + 1] = SHELL, True
-    numbers = (log_weights, means, factors, np.linalg.inv(factors), degrees, shells)
-    return Reference(*(jnp.asarray(array, dtype) for array in numbers), jnp.asarray(is_listed))
+    return Reference(
+        jnp.asarray(log_weights, dtype),
+        jnp.asarray(means, dtype),
+        jnp.asarray(factors, dtype),
+        jnp.asarray(np.linalg.inv(factors), dtype),
+        jnp.asarray(degrees, dtype),
+        jnp.asarray(shells, dtype),
+        jnp.asarray(is_listed),
+    )
 
 
 def reference(modes: Any, dtype: Any = None) -> Reference:

@@ -33,12 +33,12 @@ class Relaxed(NamedTuple):
     outcome: LOST, TOP or KNOWN.  mode: the number of the known mode it came to.
     """
 
-    point: np.ndarray
-    value: np.ndarray
-    gradient: np.ndarray
-    outcome: np.ndarray
-    mode: np.ndarray
-    evaluations: np.ndarray
+    point: Any
+    value: Any
+    gradient: Any
+    outcome: Any
+    mode: Any
+    evaluations: Any
 
 
 class _Search(NamedTuple):

@@ -1,6 +1,7 @@
 r"""One mode: NUTS after a learned tail map, within a budget."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +9,8 @@ import numpy as np
 
 from levymc.run import Result, resume, sample
 
-from ._adapted import Adapted
 from ._bridge import Evidence, log_evidence
+from ._explore import Modes
 from ._many import Plan
 from ._nuts import nuts
 from ._tail_map import identity
@@ -18,107 +19,126 @@ from ._warm_up import one_mode
 
 NUM_CHAINS = 4
 FOR_EVIDENCE = 0.02  # of the budget
+KINDS_IN_WORDS = {
+    "linear": "linear map, as no tail is heavy",
+    "coordinatewise": "map of the tails of each coordinate",
+    "elliptical": "map of the tails in all directions alike",
+}
 AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
+
+
+class Warm(NamedTuple):
+    """An `Adapted` in plain arrays: the numbers of its algorithm, and the points of its chains."""
+
+    numbers: tuple[np.ndarray, ...]
+    points: np.ndarray
+    cost: float
+    facts: dict[str, Any]
+    notes: list[str]
+
+
+class Single(NamedTuple):
+    """Draws of one mode, with the evidence, notes, and the kernel in words."""
+
+    result: Result
+    evidence: Evidence
+    notes: list[str]
+    kernel: str
 
 
 def sample_one_mode(
     target: Target,
     key: Any,
     starts: np.ndarray,
-    center: np.ndarray | None,
-    covariance: np.ndarray | None,
+    modes: Modes,
     plan: Plan,
-) -> tuple[Result, Evidence, list[str], str, dict[str, int]]:
-    """Draws, evidence, notes, the kernel in words, and what was spent by stage."""
+    note: Callable[[str], None],
+) -> Single:
+    """Warm up, sample until the budget is spent, and estimate the evidence.
+
+    `note` is called with the name of each stage at its end.
+    """
     key_starts, key_warm, key_draw, key_evidence = jax.random.split(key, 4)
-    before = target.evaluations
-    chains = _chains(target, key_starts, starts, center, covariance)
-    adapted, doublings = _warmed(target, key_warm, chains, covariance, plan)
-    warm = target.evaluations - before
+    warm = plan.stages.of(
+        "warm-up",
+        target,
+        lambda: _warmed(target, key_starts, key_warm, starts, modes, plan),
+        lambda kept: Warm(**{**kept, "numbers": tuple(kept["numbers"].values())}),
+    )
+    note("adapting")
     for_evidence = int(FOR_EVIDENCE * plan.budget)
-    allowance = plan.budget - target.evaluations - 2 * for_evidence
-    result = _within(adapted, key_draw, allowance, plan)
-    drawn = int(np.sum(result.info.num_integration_steps))
-    target.evaluations += drawn
+    allowance = plan.budget - target.evaluations - for_evidence
+    result = _within(_algorithm(target, warm), warm, target, key_draw, allowance, plan)
+    target.evaluations += int(np.sum(result.info.num_integration_steps))
+    note("sampling")
+    most = max(8, for_evidence)
     found = log_evidence(
-        target.logdensity_fn, key_evidence, result.positions, most_draws=max(8, for_evidence)
+        target.logdensity_fn,
+        key_evidence,
+        result.positions,
+        logdensities=result.info.logdensity,
+        most_draws=most,
     )
     target.evaluations += found.evaluations
-    facts = adapted.facts
+    note("evidence")
     kernel = (
-        f"NUTS after a tail map of kind {facts.get('kind', 'I')}, step size "
-        f"{float(facts.get('step_size', np.nan)):.3g}, {adapted.cost:.1f} evaluations per draw"
+        f"NUTS after a {KINDS_IN_WORDS[warm.facts['map']]}, step size "
+        f"{warm.facts['step_size']:.3g}, {warm.cost:.1f} evaluations per draw"
     )
-    spent = {"adapting": warm, "sampling": drawn, "evidence": found.evaluations}
-    return result, found, list(adapted.notes), kernel, spent
-
-
-def _chains(
-    target: Target,
-    key: Any,
-    starts: np.ndarray,
-    center: np.ndarray | None,
-    covariance: np.ndarray | None,
-) -> Any:
-    """Where the chains start: around the mode, or at the given starts where there is none."""
-    if center is None or covariance is None:
-        chosen = starts[np.arange(NUM_CHAINS) % len(starts)]
-        return target.positions(chosen)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
-    factor = np.linalg.cholesky(covariance)
-    points = center + rng.standard_normal((NUM_CHAINS, len(center))) @ factor.T
-    outside = ~np.isfinite(target.values(points))
-    points[outside] = center
-    return target.positions(points)
+    return Single(result, found, list(warm.notes), kernel)
 
 
 def _warmed(
-    target: Target, key: Any, chains: Any, covariance: np.ndarray | None, plan: Plan
-) -> tuple[Adapted, int]:
+    target: Target, key_starts: Any, key: Any, starts: np.ndarray, modes: Modes, plan: Plan
+) -> Warm:
     plan.tell("adapting", target.evaluations, "one mode")
+    covariance = modes.covariance[0] if len(modes) else None
+    chains = target.positions(_first_points(target, key_starts, starts, modes))
+    left = plan.budget - target.evaluations
+    adapted = one_mode(target.logdensity_fn, key, chains, budget=left, covariance=covariance)
+    target.evaluations += sum(adapted.evaluations.values())
+    return Warm(
+        tuple(np.asarray(leaf) for leaf in jax.tree.leaves(adapted.algorithm)),
+        target.flattened(adapted.positions),
+        adapted.cost,
+        adapted.facts,
+        adapted.notes,
+    )
 
-    def compute() -> Any:
-        adapted = one_mode(
-            target.logdensity_fn,
-            key,
-            chains,
-            budget=plan.budget - target.evaluations,
-            covariance=covariance,
-        )
-        target.evaluations += sum(adapted.evaluations.values())
-        return adapted
 
-    return compute(), 0
+def _first_points(target: Target, key: Any, starts: np.ndarray, modes: Modes) -> np.ndarray:
+    """Where the chains start: around the mode, or at the given starts where there is none."""
+    if not len(modes):
+        return starts[np.arange(NUM_CHAINS) % len(starts)]
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    center, factor = modes.location[0], np.linalg.cholesky(modes.covariance[0])
+    points = center + rng.standard_normal((NUM_CHAINS, len(center))) @ factor.T
+    points[~np.isfinite(target.values(points))] = center
+    return points
 
 
-def _within(adapted: Adapted, key: Any, allowance: int, plan: Plan) -> Result:
+def _algorithm(target: Target, warm: Warm) -> Any:
+    """NUTS with the numbers of the warm-up."""
+    doublings = int(warm.facts["max_num_doublings"])
+    alike = nuts(target.logdensity_fn, 1.0, identity(target.dimension), max_num_doublings=doublings)
+    leaves = [jnp.asarray(number) for number in warm.numbers]
+    return jax.tree.unflatten(jax.tree.structure(alike), leaves)
+
+
+def _within(
+    algorithm: Any, warm: Warm, target: Target, key: Any, allowance: int, plan: Plan
+) -> Result:
     """Steps of NUTS until the allowance is spent."""
-    plan.tell("sampling", plan.budget - allowance, "one mode")
-    expected = allowance / (NUM_CHAINS * max(adapted.cost, 1.0))
+    plan.tell("sampling", target.evaluations, "one mode")
 
     def is_spent(result: Result) -> bool:
         return int(np.sum(result.info.num_integration_steps)) >= allowance
 
-    most = max(32, int(AHEAD * expected))
-    if plan.store is None:
-        return sample(
-            adapted.algorithm,
-            key,
-            adapted.positions,
-            most,
-            until=is_spent,
-            progress=False,
-            **plan.how,
-        )
-    folder = plan.store / "draws-nuts"
-    if folder.exists():
+    folder = None if plan.store is None else plan.store / "draws-nuts"
+    if folder is not None and folder.exists():
         return resume(folder, until=is_spent, progress=False)
+    most = max(32, int(AHEAD * allowance / (NUM_CHAINS * max(warm.cost, 1.0))))
+    positions = target.positions(warm.points)
     return sample(
-        adapted.algorithm,
-        key,
-        adapted.positions,
-        most,
-        until=is_spent,
-        progress=False,
-        store=folder,
+        algorithm, key, positions, most, until=is_spent, progress=False, store=folder, **plan.how
     )

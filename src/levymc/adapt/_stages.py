@@ -1,4 +1,4 @@
-"""Stages of a run that are kept in a folder as they end, so that a killed one goes on from there."""
+"""Stages of a run, kept in a folder as they end, so that a killed one goes on from there."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -60,7 +60,9 @@ class Stages:
                 f"holds another: {', '.join(changes)}. Name another folder, or remove it."
             )
 
-    def of(self, name: str, target: Target, compute: Callable[[], T], example: Callable[[Any], T]) -> T:
+    def of(
+        self, name: str, target: Target, compute: Callable[[], T], example: Callable[[Any], T]
+    ) -> T:
         """What the stage `name` gives; `example` makes it of the arrays that were kept.
 
         The evaluations that it took are counted either way.
@@ -115,11 +117,13 @@ def _bytes(array: np.ndarray) -> bytes:
 
 
 def _flattened(tree: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of nested named tuples by their paths; dictionaries and texts as JSON."""
+    """The arrays of nested named tuples by their paths; dictionaries, lists and texts as JSON."""
     for name, value in tree._asdict().items():
         path = f"{prefix}{name}"
         if hasattr(value, "_asdict"):
             yield from _flattened(value, f"{path}/")
+        elif isinstance(value, tuple):
+            yield from ((f"{path}/{place}", np.asarray(one)) for place, one in enumerate(value))
         elif isinstance(value, dict | list | str):
             yield f"{path}:json", _text(value)
         else:

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc import schedules
+from levymc import noises, schedules
 from levymc.run import sample
 
 from ._adapted import Adapted, counts, half_widths, last, shaped, too_small
-from ._pilot import WALK_ACCEPTANCE
+from ._pilot import FEWEST_VISITS, WALK_ACCEPTANCE, Piloted, first_scales, walk
 from ._tail_map import flat_draws
 
 ROUNDS = 8
-PHASES = (0.2, 0.3, 0.5)  # of the budget; after each but the last, widths are measured
+PHASES = (0.3, 0.4)  # of the budget, after the pilot; without one, widths are measured between
 
 
 def mafla_acceptance(alpha: float) -> float:
@@ -26,38 +26,57 @@ def mafla_acceptance(alpha: float) -> float:
 
 
 def tune_steps(algorithm: Any, key: Array, positions: Any, budget: int) -> Adapted:
-    """One number by its acceptance, and the relative scales of coordinates by their quantiles."""
+    """One number by its acceptance, and the widths of coordinates by a pilot, then by quantiles."""
     positions = jax.tree.map(jnp.asarray, positions)
     num_chains, size = counts(positions)
+    rounds = [int(share * budget / num_chains / ROUNDS) - 1 for share in PHASES]
+    if min(rounds) < 1:
+        raise too_small(budget, math.ceil(2 * num_chains * ROUNDS / min(PHASES)))
+    key_pilot, key_phases = jax.random.split(key)
+    widths, evaluations = np.ones(size), {}
+    piloted = _pilot(algorithm, key_pilot, positions, int((1 - sum(PHASES)) * budget))
+    if piloted is not None:
+        positions, evaluations = last(piloted.result.positions), {"pilot": piloted.evaluations}
+        widths = _relative(half_widths(piloted.later))
     tuned = _Mafla(algorithm) if algorithm.name == "mafla" else _Walk(algorithm)
-    log_size, widths, spent = tuned.first, np.ones(size), 0
-    rate = math.nan
-    for phase, share in enumerate(PHASES):
-        steps = int(share * budget / num_chains / ROUNDS) - 1  # one to begin with
-        if steps < 1:
-            raise too_small(budget, math.ceil(2 * num_chains * ROUNDS / PHASES[0]))
+    log_size, rate, evaluations["steps"] = tuned.first, math.nan, 0
+    for phase, steps in enumerate(rounds):
         search, draws = _Search(log_size), []
         for number in range(ROUNDS):
             made = tuned.made(search.log_size, shaped(widths, positions))
-            key_round = jax.random.fold_in(key, phase * ROUNDS + number)
+            key_round = jax.random.fold_in(key_phases, phase * ROUNDS + number)
             result = sample(made, key_round, positions, steps, progress=False)
             positions = last(result.positions)
-            spent += num_chains * (steps + 1)
+            evaluations["steps"] += num_chains * (steps + 1)  # one at the start
             rate = float(np.mean(result.info.acceptance_rate))
             search = search.after(rate - tuned.acceptance)
             draws.append(flat_draws(result.positions).reshape(num_chains, steps, size))
         log_size = search.log_size
-        if phase < len(PHASES) - 1:
-            found = half_widths(np.concatenate(draws[ROUNDS // 2 :], axis=1))
-            widths = found / np.exp(np.mean(np.log(found)))
+        if phase < len(PHASES) - 1 and piloted is None:
+            widths = _relative(half_widths(np.concatenate(draws[ROUNDS // 2 :], axis=1)))
     return Adapted(
         tuned.made(log_size, shaped(widths, positions)),
         positions,
-        {"steps": spent},
+        evaluations,
         1.0,
         {"sampler": algorithm.name, "step_size": math.exp(log_size), "acceptance_rate": rate},
         [],
     )
+
+
+def _pilot(algorithm: Any, key: Array, positions: Any, budget: int) -> Piloted | None:
+    """A Lévy walk along coordinates, if there is room for one that is worth it."""
+    num_chains, size = counts(positions)
+    if budget // num_chains < FEWEST_VISITS * size:
+        return None
+    scales = np.log(first_scales(positions))
+    jump = noises.variable(1.0)
+    return walk(algorithm.logdensity_fn, key, positions, budget, jump, np.eye(size), scales)
+
+
+def _relative(widths: np.ndarray) -> np.ndarray:
+    """Widths whose geometric mean is 1."""
+    return widths / np.exp(np.mean(np.log(widths)))
 
 
 class _Search(NamedTuple):

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array
-from scipy import special, stats
 
 from levymc._checks import check_floating, check_real
 from levymc._trees import module
@@ -123,6 +121,7 @@ def tail_map(draws: Any, *, kinds: tuple[str, ...] = KINDS) -> Fitted:
         >>> fitted.kind, bool(fitted.gain > 1)
         ('coordinatewise', True)
 
+    References: [tyler1987], the scatter.
     Departures: not in the paper.  H is Tukey's g-and-h law with a skew that is bounded.
     """
     flat = flat_draws(draws)
@@ -206,6 +205,8 @@ def _inverse(m: TailMap, x: Any, xp: Any) -> Any:
 
 def _solve(factor: Any, y: Any, xp: Any) -> Any:
     if xp is np:
+        import scipy.linalg  # only here, as it takes a third of a second
+
         return scipy.linalg.solve_triangular(factor, y.T, lower=True).T
     return jax.scipy.linalg.solve_triangular(factor, y, lower=True)
 
@@ -235,7 +236,9 @@ def _unbend(z: Any, tail: Any, skew: Any, xp: Any) -> Any:
     bracket = (high, low, high)
     if xp is np:
         for _ in range(ITERATIONS):
-            bracket = refine(bracket)
+            previous, bracket = bracket[0], refine(bracket)
+            if np.allclose(previous, bracket[0], rtol=1e-15, atol=0):
+                break
     else:
         bracket = jax.lax.fori_loop(0, ITERATIONS, lambda _, state: refine(state), bracket)
     return xp.where(z > 0, bracket[0], 0)
@@ -294,6 +297,8 @@ def _half_spreads(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
     The axes are (side, level, coordinate); the weight is the inverse variance of the logarithm.
     """
+    from scipy import special  # only here, as it takes a third of a second
+
     count = len(flat)
     median = np.median(flat, axis=0)
     levels = special.ndtr(LEVELS)
@@ -342,14 +347,14 @@ def _clipped(tails: np.ndarray) -> np.ndarray:
 
 def _fit_radius(flat: np.ndarray) -> TailMap | None:
     """None where the tail is no heavier than that of a normal law, or there is one coordinate."""
+    from scipy import special, stats  # only here, as it takes a second
+
     count, size = flat.shape
     if size < 2:
         return None
     median = np.median(flat, axis=0)
     factor = np.linalg.cholesky(_tyler(flat - median))
-    radii = np.linalg.norm(
-        scipy.linalg.solve_triangular(factor, (flat - median).T, lower=True), axis=0
-    )
+    radii = np.linalg.norm(_solve(factor, flat - median, np), axis=1)
     levels = special.ndtr(RADIAL_LEVELS)
     is_known = count * np.minimum(levels, 1 - levels) >= FEWEST_BEYOND
     levels = levels[is_known]
@@ -381,8 +386,8 @@ def _tyler(centred: np.ndarray) -> np.ndarray:
     standard = standard[np.any(standard != 0, axis=1)]
     shape = np.eye(size)
     for _ in range(SCATTER_ITERATIONS):
-        solved = scipy.linalg.solve_triangular(np.linalg.cholesky(shape), standard.T, lower=True)
-        weighted = standard / np.sum(solved**2, axis=0)[:, None]
+        solved = _solve(np.linalg.cholesky(shape), standard, np)
+        weighted = standard / np.sum(solved**2, axis=1)[:, None]
         moved = share * size * (standard.T @ weighted) / len(standard) + (1 - share) * np.eye(size)
         moved *= size / np.trace(moved)
         change, shape = np.max(np.abs(moved - shape)), moved

@@ -1,6 +1,6 @@
 r"""Non-reversible parallel tempering from a normalised reference to the target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -73,7 +73,7 @@ class TemperedInfo(NamedTuple):
 def tempered(
     logdensity_fn: LogDensity,
     reference: Normalised,
-    betas: ArrayLike = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0),
+    betas: ArrayLike | Sequence[float] = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0),
     *,
     kernel: Callable[[LogDensity], Any] | None = None,
     step_size: ArrayLike = 0.5,
@@ -118,7 +118,9 @@ def tempered(
     check_interval("betas", betas, 0.0, 1.0, includes_low=False, remedy="They end with 1.")
     ladder = np.atleast_1d(np.asarray(betas, float))
     if ladder.ndim != 1 or np.any(np.diff(ladder) <= 0) or ladder[-1] != 1:
-        raise ValueError(f"`betas` must increase to 1, got {ladder.tolist()}. Sort them, end with 1.")
+        raise ValueError(
+            f"`betas` must increase to 1, got {ladder.tolist()}. Sort them, end with 1."
+        )
     check_positive("step_size", step_size, "0.5 is of the right order.")
     if not isinstance(reference, Normalised):
         raise TypeError(
@@ -153,10 +155,17 @@ def build(
     chances = usual_chances(len(betas)) if chances is None else chances
     with np.errstate(divide="ignore"):
         log_chances = np.log(chances)
-    numbers = [jnp.asarray(array) for array in (betas, log_steps, log_chances, gain)]
     dtype = jnp.result_type(float)
     return Tempered(
-        logdensity_fn, kernel, has_gradient, reference, *(n.astype(dtype) for n in numbers), axes
+        logdensity_fn,
+        kernel,
+        has_gradient,
+        reference,
+        jnp.asarray(betas, dtype),
+        jnp.asarray(log_steps, dtype),
+        jnp.asarray(log_chances, dtype),
+        jnp.asarray(gain, dtype),
+        axes,
     )
 
 
@@ -321,7 +330,7 @@ def _last_known(values: Array) -> Array:
 
 
 def _offers(num_rungs: int) -> Array:
-    """Which neighbours are offered to swap: (0, 1), (2, 3), … in the first half, (1, 2), … later."""
+    """Which neighbours are offered to swap: (0, 1), (2, 3), … first, then (1, 2), (3, 4), …"""
     num_halves = 1 if num_rungs == 1 else 2
     return jnp.asarray(np.arange(num_rungs - 1) % 2 == np.arange(num_halves)[:, None])
 

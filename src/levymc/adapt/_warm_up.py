@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from scipy import special, stats
 
 from levymc._checks import check_count, check_key
 from levymc.algorithms import SamplingAlgorithm
@@ -355,6 +354,8 @@ def _jump_distances(*windows: _Window) -> list[float]:
 
     Ranks are those among the draws of all windows together, so that tails have no weight.
     """
+    from scipy import special, stats  # only here, as it takes a second
+
     parts = [window.draws(0.0) for window in windows]
     pooled = np.concatenate(parts)
     ranks = stats.rankdata(pooled, axis=0)
