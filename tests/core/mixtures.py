@@ -83,6 +83,8 @@ def tempered_draws(rng, count, beta):
         )
         q = np.asarray(_logs(misfit(jnp.float64).logdensity, points))
         p = np.asarray(_logs(logdensity, points)) - LOG_MASS
-        rate = np.exp((1 - beta) * q + beta * p - np.logaddexp(q + np.log1p(-beta), p + np.log(beta)))
+        rate = np.exp(
+            (1 - beta) * q + beta * p - np.logaddexp(q + np.log1p(-beta), p + np.log(beta))
+        )
         both.append(points[rng.random(count) < rate])
     return np.concatenate(both)[:count]

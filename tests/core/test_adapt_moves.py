@@ -1,7 +1,7 @@
 """Every kernel that a tempered system is frozen with, by itself: detailed balance.
 
 Chains start from exact draws of q^{1−β} φ^β, where q does not fit φ, and make one step.  False
-alarms: exact binomial tests of 190 pairs of cells, Bonferroni, at 1e-8 each; 11 of them in the file.
+alarms: exact binomial tests of 190 pairs of cells, Bonferroni, at 1e-8 each; 11 in the file.
 """
 
 from functools import partial
@@ -59,9 +59,7 @@ compiled = jax.jit(one_step)  # once for all kinds of moves: their chances are i
 @pytest.fixture(scope="module")
 def starts():
     rng = np.random.default_rng(3)
-    return {
-        beta: mixtures.tempered_draws(rng, COUNT, beta).astype(np.float32) for beta in BETAS
-    }
+    return {beta: mixtures.tempered_draws(rng, COUNT, beta).astype(np.float32) for beta in BETAS}
 
 
 def p_value_of(algorithm, begun, step=compiled):
