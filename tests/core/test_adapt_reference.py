@@ -73,9 +73,7 @@ def test_draws_follow_the_density(dtype):
         def cdf(u, direction=direction):
             parts = [
                 weight
-                * stats.t(degrees).cdf(
-                    (u - mean @ direction) / np.linalg.norm(direction @ factor)
-                )
+                * stats.t(degrees).cdf((u - mean @ direction) / np.linalg.norm(direction @ factor))
                 for weight, mean, factor, degrees in laws(reference)
             ]
             return sum(parts)

@@ -1,6 +1,6 @@
 """Tempering as a whole: the joint law of all rungs is kept, whatever moves them.
 
-Statistical bounds: false-alarm rate at most 1e-8 each, 20 of them in the file.
+Statistical bounds: false-alarm rate at most 1e-8 each, 16 of them in the file.
 """
 
 import jax
@@ -20,7 +20,7 @@ COUNT = 20_000
 DIRECTIONS = (np.array([1.0, 0.0]), np.array([0.6, -0.8]))
 
 
-def after(algorithm, key, starts, num_steps):
+def after(algorithm, key, starts, num_steps, dtype=jnp.float32):
     """All rungs of many systems, after some steps; starts have the axes (system, rung, …)."""
 
     def one(key, points):
@@ -33,7 +33,7 @@ def after(algorithm, key, starts, num_steps):
         return state.points.x, info.swap_rates[-1]
 
     keys = jax.random.split(key, len(starts))
-    found, rates = jax.jit(jax.vmap(one))(keys, jnp.asarray(starts, jnp.float32))
+    found, rates = jax.jit(jax.vmap(one))(keys, jnp.asarray(starts, dtype))
     return np.asarray(found), np.nanmean(rates, axis=0)
 
 
@@ -74,23 +74,8 @@ def test_the_whole_system_keeps_the_law_of_every_rung():
     """
     betas, rng = np.array([0.2, 0.5, 0.8, 1.0]), np.random.default_rng(5)
     found, rates = after(mixed(betas), jax.random.key(0), exact(rng, betas), 3)
-    assert np.all((0.05 < rates) & (rates < 0.99))
+    assert np.all((rates > 0.05) & (rates < 0.99))
     assert_kept(found, betas, rng)
-
-
-def test_a_system_with_swaps_of_the_wrong_sign_is_seen(monkeypatch):
-    from levymc.adapt import _tempered
-
-    right = _tempered._swapped
-    monkeypatch.setattr(
-        _tempered,
-        "_swapped",
-        lambda uniforms, betas, *rest: right(uniforms, 1 - betas, *rest),
-    )
-    betas, rng = np.array([0.2, 0.5, 0.8, 1.0]), np.random.default_rng(5)
-    found, _ = after(mixed(betas), jax.random.key(0), exact(rng, betas), 3)
-    with pytest.raises(AssertionError):
-        assert_kept(found, betas, rng)
 
 
 def foreign(name):
@@ -104,9 +89,11 @@ def foreign(name):
 def test_other_kernels_are_exact_too(name):
     """As above, two rungs."""
     betas, rng = np.array([0.4, 1.0]), np.random.default_rng(6)
-    algorithm = tempered(mixtures.logdensity, mixtures.misfit(), betas, kernel=foreign(name))
-    found, rates = after(algorithm, jax.random.key(1), exact(rng, betas), 3)
-    assert np.all((0.05 < rates) & (rates < 0.99))
+    # With 64-bit types allowed, BlackJAX's cannot do with others.
+    dtype = jnp.float32 if name == "mafla" else jnp.float64
+    algorithm = tempered(mixtures.logdensity, mixtures.misfit(dtype), betas, kernel=foreign(name))
+    found, rates = after(algorithm, jax.random.key(1), exact(rng, betas), 3, dtype)
+    assert np.all((rates > 0.05) & (rates < 0.99))
     assert_kept(found, betas, rng)
 
 
@@ -114,26 +101,33 @@ def pytree(position):
     return mixtures.logdensity(jnp.stack([position["a"], position["b"][0]]))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_positions_are_any_pytree_and_keep_their_type(dtype, tmp_path):
-    """A tree gives the draws of a vector; a stored run, interrupted and resumed, the same bytes."""
-    starts = np.random.default_rng(0).standard_normal((3, 2)).astype(dtype)
-    tree = {"a": starts[:, 0], "b": starts[:, 1:]}
-    reference, key = mixtures.misfit(dtype), jax.random.key(2)
-    betas = (0.5, 1.0)
-    of_tree = tempered(pytree, reference, betas)
-    run = levymc.sample(of_tree, key, tree, 60, progress=False)
-    flat = tempered(mixtures.logdensity, reference, betas)
-    same = levymc.sample(flat, key, starts, 60, progress=False)
-    assert run.positions["a"].dtype == run.positions["b"].dtype == dtype
-    assert run.is_exact
-    joined = np.concatenate([run.positions["a"][..., None], run.positions["b"]], axis=-1)
-    np.testing.assert_allclose(joined, same.positions, rtol=1e-3)
-    assert np.ptp(joined) > 1
-    levymc.sample(of_tree, key, tree, 20, progress=False, store=tmp_path / "run")
-    resumed = levymc.resume(tmp_path / "run", num_steps=60, progress=False)
-    for name in tree:
-        np.testing.assert_array_equal(resumed.positions[name], run.positions[name])
+def as_tree(points):
+    return {"a": points[..., 0], "b": points[..., 1:]}
+
+
+def test_a_tree_gives_the_draws_of_a_vector():
+    starts = np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32)
+    given = mixtures.misfit(), (0.5, 1.0)
+    run, same = (
+        levymc.sample(tempered(f, *given), jax.random.key(2), at, 40, progress=False).positions
+        for f, at in ((pytree, as_tree(starts)), (mixtures.logdensity, starts))
+    )
+    assert np.ptp(same) > 1
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, 1e-3), run, as_tree(same)
+    )
+
+
+def test_a_resumed_run_has_the_same_bytes(tmp_path):
+    """Of a tree in float64, which goes in and comes out."""
+    starts, key = as_tree(np.zeros((2, 2))), jax.random.key(2)
+    algorithm = tempered(pytree, mixtures.misfit(jnp.float64), (0.5, 1.0))
+    whole = levymc.sample(algorithm, key, starts, 40, progress=False)
+    levymc.sample(algorithm, key, starts, 20, progress=False, store=tmp_path / "run")
+    resumed = levymc.resume(tmp_path / "run", num_steps=40, progress=False)
+    assert whole.is_exact and resumed.is_exact
+    assert {leaf.dtype for leaf in jax.tree.leaves(resumed.positions)} == {np.dtype(np.float64)}
+    jax.tree.map(np.testing.assert_array_equal, whole.positions, resumed.positions)
 
 
 def test_without_gain_step_sizes_stay_to_the_bit():

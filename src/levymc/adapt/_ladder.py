@@ -168,8 +168,13 @@ def run(
     algorithm = ladder.algorithm(target, gain=gain)
     starts = target.positions(ladder.points)
     result = sample(algorithm, key, starts, steps, **{"progress": False, **how})
-    target.evaluations += result.num_draws * NUM_SYSTEMS * ladder.cost
+    target.evaluations += spent_on(ladder, result)
     return result
+
+
+def spent_on(ladder: Ladder, result: Result) -> int:
+    """Evaluations of a run: those of its steps, and one for each start."""
+    return NUM_SYSTEMS * (result.num_draws * ladder.cost + 1)
 
 
 def _adapted(

@@ -13,7 +13,7 @@ from ._adapted import info_of, whole
 from ._bridge import FEWEST_DRAWS, Evidence, bridged, effective_size
 from ._explore import Atlas, Modes
 from ._fit import log_components
-from ._ladder import NUM_SYSTEMS, POOR, Draws, Ladder, begin, draws_of, rounds, run
+from ._ladder import NUM_SYSTEMS, POOR, Draws, Ladder, begin, draws_of, rounds, run, spent_on
 from ._outcome import FoundModes
 from ._reference import Fit, assemble
 from ._stages import Stages
@@ -100,7 +100,7 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
         folder = plan.store / name
         if folder.exists():
             result = resume(folder, progress=False)
-            target.evaluations += result.num_draws * NUM_SYSTEMS * ladder.cost
+            target.evaluations += spent_on(ladder, result)
             return result
         return run(target, key, ladder, steps, store=folder, **plan.how)
     return run(target, key, ladder, steps, **plan.how)
