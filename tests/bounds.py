@@ -7,6 +7,7 @@ seen with probability at least 1 - ``false_alarm``.
 
 import math
 
+import numpy as np
 from scipy import stats
 
 
@@ -51,3 +52,25 @@ def detected_rates(count: int, probability: float, false_alarm: float) -> tuple[
     lowest = stats.beta.ppf(false_alarm, fewest, count - fewest + 1) if fewest else 0.0
     highest = stats.beta.isf(false_alarm, most + 1, count - most)
     return float(lowest / probability), float(highest / probability)
+
+
+def distance_to(draws: np.ndarray, cdf) -> float:
+    """Kolmogorov's distance of a sample to a law."""
+    levels, count = cdf(np.sort(draws)), len(draws)
+    above = np.arange(1, count + 1) / count - levels
+    return float(max(np.max(above), np.max(1 / count - above)))
+
+
+def balance_p_value(before: np.ndarray, after: np.ndarray, num_cells: int) -> float:
+    """Compare the moves i → j of stationary chains with the moves j → i, by the cells they are in.
+
+    Under detailed balance a move between the cells i and j is as likely to be the one as the
+    other, whatever the number of both: exact binomial tests.  Returns the smallest of their
+    p-values times their number (Bonferroni).
+    """
+    moves = np.zeros((num_cells, num_cells), int)
+    np.add.at(moves, (before, after), 1)
+    upper = np.triu_indices(num_cells, 1)
+    there, back = moves[upper], moves.T[upper]
+    p_values = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(there, back), there + back, 0.5))
+    return float(np.min(p_values)) * p_values.size

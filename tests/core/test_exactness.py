@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from tests.bounds import dkw_bound, hoeffding_bound
+from tests.bounds import balance_p_value, distance_to, dkw_bound, hoeffding_bound
 
 import levymc
 from levymc import drifts, integrators, noises, targets
@@ -55,21 +55,12 @@ def final_positions(algorithm, key, starts, num_steps):
 
 
 def most_unlikely_pair(algorithm, count):
-    """Make one step from exact draws, and compare the moves i → j with the moves j → i.
-
-    Under detailed balance a move between the cells i and j is as likely to be the one as the
-    other, whatever the number of both: exact binomial tests.  Returns the smallest of their
-    p-values times their number (Bonferroni), and the rate of acceptance.
-    """
+    """Make one step from exact draws: `balance_p_value` of it, and the rate of acceptance."""
     key_start, key_step = jax.random.split(jax.random.key(11))
     starts = skewed_draws(key_start, count)
     ends, rate = final_positions(algorithm, key_step, starts, 1)
-    moves = np.zeros((CELLS.size + 1, CELLS.size + 1), int)
-    np.add.at(moves, (np.searchsorted(CELLS, starts), np.searchsorted(CELLS, ends)), 1)
-    there, back = (moves[np.triu_indices(len(moves), 1)], moves.T[np.triu_indices(len(moves), 1)])
-    fewer = np.minimum(there, back)
-    p_values = np.minimum(1.0, 2 * stats.binom.cdf(fewer, there + back, 0.5))
-    return float(np.min(p_values)) * p_values.size, rate
+    before, after = np.searchsorted(CELLS, starts), np.searchsorted(CELLS, ends)
+    return balance_p_value(before, after, CELLS.size + 1), rate
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -176,13 +167,6 @@ def test_calibration_sees_an_overconfident_posterior():
 
 
 # Laws that must be reached from one place, or kept.
-
-
-def distance_to(draws, cdf):
-    """Kolmogorov's distance of a sample to a law."""
-    levels, count = cdf(np.sort(draws)), len(draws)
-    above = np.arange(1, count + 1) / count - levels
-    return float(max(np.max(above), np.max(1 / count - above)))
 
 
 def double_well_cdf(x):

@@ -1,6 +1,7 @@
 """What a warm-up leaves, and the positions of chains."""
 
 import math
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc.algorithms import SamplingAlgorithm
+from levymc.run import Result
 
 from ._tail_map import flat_draws
 
@@ -31,6 +33,21 @@ class Adapted(NamedTuple):
     cost: float
     facts: dict[str, float | int | str]
     notes: list[str]
+
+
+def info_of(result: Result) -> Any:
+    """What a run says of its steps, by attributes; what was read from a store has a dictionary."""
+    return SimpleNamespace(**result.info) if isinstance(result.info, dict) else result.info
+
+
+def whole(result: Result) -> Result:
+    """A run that adapts, unless it was interrupted: a part of it would be another run.
+
+    There are no draws of the target yet that could be given.
+    """
+    if result.is_interrupted:
+        raise KeyboardInterrupt("The run was stopped before its first draw.")
+    return result
 
 
 def counts(positions: Any) -> tuple[int, int]:

@@ -2,7 +2,7 @@ r"""One call: modes, scales and tails are found, the kernel is chosen, frozen, a
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -138,6 +138,15 @@ def _checked_starts(positions: Any) -> Any:
             "`initial_positions` must have the starts along the first axis of every leaf, "
             f"got first axes of {sorted(counts)}. For one start, add an axis: x[None]."
         )
+    if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must be finite, got NaN or infinite numbers. "
+            "Start inside the support of the target."
+        )
+    if not sum(np.size(leaf) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must have coordinates, got none. Give a target with some."
+        )
     return jax.tree.map(jnp.asarray, positions)
 
 
@@ -158,10 +167,20 @@ def has_usable_gradient(target: Target, starts: np.ndarray) -> bool:
     around = starts[:8] + 1e-2 * rng.standard_normal(starts[:8].shape)
     try:
         values, gradients = target.gradients(np.concatenate([starts[:8], around]))
-    except TypeError:  # it is computed by way of whole numbers
+    except (TypeError, ValueError, NotImplementedError):
+        # By way of whole numbers, of loops without a fixed end, or outside JAX; that the density
+        # itself can be computed is known by now.
         return False
     inside = np.isfinite(values)
     return bool(np.all(np.isfinite(gradients[inside])) and np.any(gradients[inside] != 0))
+
+
+class Attempt(NamedTuple):
+    """A ladder, whether its steps met another mode, and all modes that are known by then."""
+
+    ladder: Ladder
+    is_new: bool
+    modes: Modes
 
 
 class _Run:
@@ -212,10 +231,8 @@ class _Run:
         monitor = Monitor(target, atlas)
         key_adapt = jax.random.fold_in(self.key_adapt, restart)
         key_draw = jax.random.fold_in(self.key_draw, restart)
-        is_new = False
 
-        def adapt() -> Ladder:
-            nonlocal is_new
+        def adapt() -> Attempt:
             ladder, is_new = adapt_ladder(
                 target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
             )
@@ -224,12 +241,19 @@ class _Run:
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
                 )
-            return ladder
+            return Attempt(ladder, is_new, modes if atlas is None else atlas.listed())
 
-        ladder = plan.stages.of(f"ladder-{restart}", target, adapt, ladder_from)
+        ladder, is_new, more = plan.stages.of(
+            f"ladder-{restart}",
+            target,
+            adapt,
+            lambda kept: Attempt(
+                ladder_from(kept["ladder"]), bool(kept["is_new"]), Modes(**kept["modes"])
+            ),
+        )
         left = 1 - target.evaluations / plan.budget
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
-            return atlas.listed()
+            return more
         if is_for_nuts(ladder, modes):
             return None
         self.note("adapting")

@@ -179,6 +179,13 @@ def _compiled(logdensity_fn: LogDensity, structure: Any, shapes: Any) -> Callabl
 
 def bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     """log Z and its standard error, of log ratios (chain, draw) at our draws, and at q's."""
+    log_z, at_ours, at_theirs = bridged(ours, theirs)
+    variance = np.var(at_theirs) / at_theirs.size + np.var(at_ours) / effective_size(at_ours)
+    return log_z, math.sqrt(float(variance))
+
+
+def bridged(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """log Z, and what each of our draws and of q's contributes to its error: zero on average."""
     center = float(np.median(ours))
     first, second = ours - center, theirs - center
     effective = effective_size(first)
@@ -193,9 +200,7 @@ def bridge(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     # p/(s₁ p + s₂ q) at draws of q, and q/(s₁ p + s₂ q) at ours, p normalised.
     at_theirs = np.exp(second - log_z - _log_sum(share, second - log_z, 0.0))
     at_ours = np.exp(-_log_sum(share, first - log_z, 0.0))
-    variance = np.var(at_theirs) / np.mean(at_theirs) ** 2 / at_theirs.size
-    variance += np.var(at_ours) / np.mean(at_ours) ** 2 / effective_size(at_ours)
-    return log_z + center, math.sqrt(float(variance))
+    return log_z + center, 1 - at_ours / np.mean(at_ours), at_theirs / np.mean(at_theirs) - 1
 
 
 def _log_sum(share: float, log_ratio: np.ndarray, log_z: float) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from levymc.algorithms import levy_walk
 from levymc.run import sample
 
+from ._adapted import whole
 from ._fit import expectation_maximisation, score, split_components
 from ._ladder import NUM_SYSTEMS
 from ._reference import LAPLACE_DEGREES, Fit
@@ -26,7 +27,7 @@ def by_walking(target: Target, key: Any, starts: np.ndarray, budget: int) -> Fit
     adapted = warm_up(walk, key_scales, chains, budget=int(WALKING * budget / 4))
     target.evaluations += sum(adapted.evaluations.values())
     steps = int(WALKING * budget * 0.75 / NUM_SYSTEMS)
-    result = sample(adapted.algorithm, key_walk, adapted.positions, steps, progress=False)
+    result = whole(sample(adapted.algorithm, key_walk, adapted.positions, steps, progress=False))
     target.evaluations += steps * NUM_SYSTEMS
     points = target.flattened(result.positions)[:, steps // 2 :]
     return fit_mixture(target, points)

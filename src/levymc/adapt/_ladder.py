@@ -9,6 +9,7 @@ import numpy as np
 
 from levymc.run import Result, sample
 
+from ._adapted import info_of, whole
 from ._fit import improve, log_reference, shared_places
 from ._moves import FAR, Axes, Kernel
 from ._reference import Fit, assemble, places_for
@@ -110,7 +111,7 @@ class Draws(NamedTuple):
 
 
 def draws_of(target: Target, result: Result) -> Draws:
-    info = result.info
+    info = info_of(result)
     points = target.flattened(result.positions)
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
 
@@ -180,9 +181,9 @@ def rounds(
     """Adapt in rounds that get longer; `look` at each, and end early if it wants to."""
     for number, share in enumerate(LENGTHS):
         steps = int(budget * share / (NUM_SYSTEMS * ladder.cost))
-        result = run(target, jax.random.fold_in(key, number), ladder, steps, gain=1.0)
+        result = whole(run(target, jax.random.fold_in(key, number), ladder, steps, gain=1.0))
         draws = draws_of(target, result)
-        if look(ladder, draws, number) or result.is_interrupted:
+        if look(ladder, draws, number):
             return ladder
         ladder = _adapted(target, jax.random.fold_in(key, number), ladder, result, draws, number)
     return ladder
@@ -196,8 +197,13 @@ def run(
     algorithm = ladder.algorithm(target, gain=gain)
     starts = target.positions(ladder.points)
     result = sample(algorithm, key, starts, steps, **{"progress": False, **how})
-    target.evaluations += result.num_draws * NUM_SYSTEMS * ladder.cost
+    target.evaluations += spent_on(ladder, result)
     return result
+
+
+def spent_on(ladder: Ladder, result: Result) -> int:
+    """Evaluations of a run: those of its steps, and one for each start."""
+    return NUM_SYSTEMS * (result.num_draws * ladder.cost + 1)
 
 
 def _adapted(

@@ -16,7 +16,7 @@ from levymc.algorithms import SamplingAlgorithm, start_at
 from levymc.drifts import LogDensity
 from levymc.run import Result, sample
 
-from ._adapted import Adapted, counts, last, shaped, too_small
+from ._adapted import Adapted, counts, last, shaped, too_small, whole
 from ._tail_map import Fitted, fit, flat_draws, identity, linear
 
 VISITS = 200  # of each coordinate by each chain
@@ -129,7 +129,7 @@ def walk(
     if num_sweeps < 1:
         return None
     walk = Pilot(logdensity_fn, jump, axes, log_scales, float(num_sweeps))
-    result = sample(walk, key, positions, num_sweeps * size, thin=size, progress=False)
+    result = whole(sample(walk, key, positions, num_sweeps * size, thin=size, progress=False))
     return Piloted(result, num_sweeps, num_chains * (1 + num_sweeps * size))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from levymc.run import Result, resume, sample
 
-from ._bridge import Evidence, log_evidence
+from ._adapted import info_of
+from ._bridge import FEWEST_DRAWS, Evidence, log_evidence
 from ._explore import Modes
 from ._many import Plan
 from ._nuts import nuts
@@ -69,23 +70,29 @@ def sample_one_mode(
     for_evidence = int(FOR_EVIDENCE * plan.budget)
     allowance = plan.budget - target.evaluations - for_evidence
     result = _within(_algorithm(target, warm), warm, target, key_draw, allowance, plan)
-    target.evaluations += int(np.sum(result.info.num_integration_steps))
+    target.evaluations += int(np.sum(info_of(result).num_integration_steps))
     note("sampling")
-    most = max(8, for_evidence)
-    found = log_evidence(
-        target.logdensity_fn,
-        key_evidence,
-        result.positions,
-        logdensities=result.info.logdensity,
-        most_draws=most,
-    )
-    target.evaluations += found.evaluations
+    found = _evidence(target, key_evidence, result, for_evidence)
     note("evidence")
     kernel = (
         f"NUTS after a {KINDS_IN_WORDS[warm.facts['map']]}, step size "
         f"{warm.facts['step_size']:.3g}, {warm.cost:.1f} evaluations per draw"
     )
     return Single(result, found, list(warm.notes), kernel)
+
+
+def _evidence(target: Target, key: Any, result: Result, most: int) -> Evidence:
+    if result.num_draws < FEWEST_DRAWS:  # interrupted
+        return Evidence(np.nan, np.nan, 0)
+    found = log_evidence(
+        target.logdensity_fn,
+        key,
+        result.positions,
+        logdensities=info_of(result).logdensity,
+        most_draws=max(FEWEST_DRAWS, most),
+    )
+    target.evaluations += found.evaluations
+    return found
 
 
 def _warmed(
@@ -132,7 +139,7 @@ def _within(
     plan.tell("sampling", target.evaluations, "one mode")
 
     def is_spent(result: Result) -> bool:
-        return int(np.sum(result.info.num_integration_steps)) >= allowance
+        return int(np.sum(info_of(result).num_integration_steps)) >= allowance
 
     folder = None if plan.store is None else plan.store / "draws-nuts"
     if folder is not None and folder.exists():

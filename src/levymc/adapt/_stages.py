@@ -16,6 +16,7 @@ from levymc._workdir import (
     make_folder,
     parse_json,
     read_arrays,
+    remove_partial,
     versions,
     write_arrays,
 )
@@ -44,12 +45,10 @@ class Stages:
         """Refuse a folder that another run was begun in."""
         assert self.folder is not None
         file = self.folder / "auto.npz"
+        remove_partial(self.folder)
         if not file.exists():
             if any(self.folder.iterdir()):
-                raise StoreError(
-                    f"`store` must be a new folder, or that of this run, got {self.folder}, which "
-                    "holds something else. Name another."
-                )
+                raise StoreError(_something_else(self.folder))
             write_arrays(file, {"identity": _text(identity)})
             return
         found = parse_json(_bytes(read_arrays(file, REMEDY)["identity"]))
@@ -88,6 +87,8 @@ def working_in(store: Any, identity: Callable[[], dict[str, Any]]) -> Iterator[S
         return
     path = Path(store)
     make_folder(path)
+    if any(path.iterdir()) and not (path / "stages").exists():
+        raise StoreError(_something_else(path))
     with lock(path):
         yield Stages(path / "stages", identity())
 
@@ -106,6 +107,13 @@ def identity_of(target: Target, key: Any, starts: np.ndarray, budget: int) -> di
         "versions": versions(),
     }
     return json.loads(json.dumps(given))
+
+
+def _something_else(folder: Path) -> str:
+    return (
+        f"`store` must be a new folder, or that of this run, got {folder}, which holds something "
+        "else. Name another."
+    )
 
 
 def _text(content: Any) -> np.ndarray:

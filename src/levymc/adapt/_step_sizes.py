@@ -12,7 +12,7 @@ from jaxtyping import Array
 from levymc import noises, schedules
 from levymc.run import sample
 
-from ._adapted import Adapted, counts, half_widths, last, shaped, too_small
+from ._adapted import Adapted, counts, half_widths, last, shaped, too_small, whole
 from ._pilot import FEWEST_VISITS, WALK_ACCEPTANCE, Piloted, first_scales, walk
 from ._tail_map import flat_draws
 
@@ -45,7 +45,7 @@ def tune_steps(algorithm: Any, key: Array, positions: Any, budget: int) -> Adapt
         for number in range(ROUNDS):
             made = tuned.made(search.log_size, shaped(widths, positions))
             key_round = jax.random.fold_in(key_phases, phase * ROUNDS + number)
-            result = sample(made, key_round, positions, steps, progress=False)
+            result = whole(sample(made, key_round, positions, steps, progress=False))
             positions = last(result.positions)
             evaluations["steps"] += num_chains * (steps + 1)  # one at the start
             rate = float(np.mean(result.info.acceptance_rate))

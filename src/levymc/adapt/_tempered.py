@@ -117,7 +117,7 @@ def tempered(
     """
     check_interval("betas", betas, 0.0, 1.0, includes_low=False, remedy="They end with 1.")
     ladder = np.atleast_1d(np.asarray(betas, float))
-    if ladder.ndim != 1 or np.any(np.diff(ladder) <= 0) or ladder[-1] != 1:
+    if ladder.ndim != 1 or np.any(np.diff(ladder) <= 0) or not ladder.size or ladder[-1] != 1:
         raise ValueError(
             f"`betas` must increase to 1, got {ladder.tolist()}. Sort them, end with 1."
         )

@@ -14,7 +14,7 @@ from levymc.algorithms import SamplingAlgorithm
 from levymc.drifts import LogDensity
 from levymc.run import Result, sample
 
-from ._adapted import Adapted, counts, last
+from ._adapted import Adapted, counts, last, whole
 from ._nuts import Nuts, averaged_step_size, nuts
 from ._pilot import FEWEST_DRAWS, pilot_map, tune_walk
 from ._step_sizes import tune_steps
@@ -296,7 +296,7 @@ class _WarmUp:
         )
         key = jax.random.fold_in(self.key, self.num_runs)
         self.num_runs += 1
-        result = sample(algorithm, key, self.positions, count, progress=False)
+        result = whole(sample(algorithm, key, self.positions, count, progress=False))
         gradients = np.asarray(result.info.num_integration_steps, np.int64)
         spent = self.num_chains + int(gradients.sum())
         self.evaluations[stage] = self.evaluations.get(stage, 0) + spent

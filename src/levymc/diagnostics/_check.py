@@ -34,7 +34,7 @@ def check(
 
     R-hat, the effective sample size and the comparison of start and end use the weights; the tail
     index does not.  An exact algorithm (levymc.mafla, levymc.levy_walk) is not blamed for refusing
-    a proposal outside the support.
+    a proposal outside the support.  The warnings of levymc.auto are repeated.
 
     False alarms: start against end, and the slopes, one in a thousand good runs each (nominal:
     normal approximations with the chains' own autocorrelation); the others have fixed bounds.  In
@@ -78,9 +78,15 @@ def check(
     # The draws of a run that explodes overflow; infinite spreads then speak for themselves.
     with np.errstate(over="ignore", invalid="ignore"):
         seen = gather(result, logdensity_fn, most)
-        findings, notes = tuple(_findings(seen)), tuple(_notes(seen))
+        findings, notes = (*_own_warnings(result), *_findings(seen)), tuple(_notes(seen))
     missing = () if has_arviz() else ("R-hat", "effective draws")
     return Report(findings, notes, result.algorithm, result.is_exact, missing)
+
+
+def _own_warnings(result: Result) -> Iterator[Finding]:
+    """What made the run knows more of it than its draws show, as levymc.auto does."""
+    for sentence in getattr(result, "warnings", ()):
+        yield Finding("warned", sentence, "what `result.report` advises.")
 
 
 def _findings(seen: Evidence) -> Iterator[Finding]:

@@ -1,0 +1,367 @@
+"""levymc.auto: what it gives, spends, keeps, survives and refuses.
+
+Its kernels are tested by themselves in test_adapt_moves.py and test_tempered.py.
+"""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.bounds import binomial_range, dkw_bound
+from tests.core import auto_run, mixtures
+
+import levymc
+from levymc.adapt import _auto, _many
+from levymc.adapt._auto import has_usable_gradient
+from levymc.adapt._target import Target
+from levymc.run import StoreError
+
+FOUR, STARTS = levymc.targets.four_modes, jnp.full((4, 2), 4.0, jnp.float32)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return auto_run.begin()
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(one.positions, other.positions)
+    assert one.report == other.report
+    assert one.log_evidence == other.log_evidence
+    np.testing.assert_array_equal(one.modes.weight, other.modes.weight)
+
+
+def assert_within(result, budget):
+    """To 2 %."""
+    assert abs(sum(result.evaluations.values()) / budget - 1) < 0.02
+
+
+def test_a_result_has_what_is_promised(whole):
+    assert whole.positions.shape == (8, whole.num_draws, 2)
+    assert whole.positions.dtype == np.float32
+    assert np.all(whole.weights == 1)
+    assert whole.is_exact and whole.algorithm == "tempered" and not whole.is_interrupted
+    modes = whole.modes
+    assert len(modes) == 4 and modes.location.shape == (4, 2)
+    assert modes.weight.sum() == pytest.approx(1)
+    assert np.all(np.diff(modes.weight) <= 0)
+    for array in (modes.standard_error, modes.log_mass, modes.times_found):
+        assert array.shape == (4,) and np.all(np.isfinite(array))
+    assert abs(whole.log_evidence.value) < 6 * whole.log_evidence.standard_error  # ∫ φ = 1
+    assert set(whole.evaluations) == {"checking", "exploring", "adapting", "sampling"}
+    assert whole.is_flagged == bool(whole.warnings)
+    assert whole.to_arviz() is not None
+
+
+def test_the_report_promises_what_was_found_only(whole):
+    assert "given the modes found" in whole.report
+    assert "chance that the next finds one" in whole.report
+    assert "unimodal" not in whole.report.lower()
+    for source in Path(_auto.__file__).parent.glob("*.py"):
+        assert "unimodal" not in source.read_text(), source
+
+
+def test_the_budget_is_kept(whole):
+    assert_within(whole, auto_run.BUDGET)
+    assert_within(auto_run.begin(budget=2000), 2000)
+
+
+def test_the_key_decides_everything(whole):
+    assert_same(whole, auto_run.begin())
+    assert not np.array_equal(whole.positions[:, :9], auto_run.begin(seed=1).positions[:, :9])
+
+
+def test_check_repeats_the_warnings(whole):
+    import dataclasses
+
+    from levymc import diagnostics
+
+    report = diagnostics.check(whole)
+    assert report.is_exact and "warned" not in report.kinds
+    doubted = dataclasses.replace(whole, warnings=("The systems disagree.",))
+    report = diagnostics.check(doubted)
+    assert report.kinds[0] == "warned" and "The systems disagree." in str(report)
+
+
+# Stores.
+
+
+def test_a_store_changes_nothing_and_is_read_again(whole, tmp_path):
+    """Nor does it take another run, or other things than runs."""
+    store = tmp_path / "run"
+    assert_same(whole, auto_run.begin(store))
+    assert_same(whole, auto_run.begin(store))
+    np.testing.assert_array_equal(levymc.load(store / "draws-0").positions, whole.positions)
+    with pytest.raises(StoreError, match="its key is"):
+        auto_run.begin(store, seed=1)
+    with pytest.raises(StoreError, match="its budget is"):
+        auto_run.begin(store, budget=5000)
+    with pytest.raises(StoreError, match="its density is"):
+        levymc.auto(
+            lambda x: FOUR(x) + 1e-3 * x[0],
+            jax.random.key(0),
+            STARTS,
+            budget=auto_run.BUDGET,
+            progress=False,
+            store=store,
+        )
+    assert_same(whole, auto_run.begin(store))
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("It was a dark and stormy night.")
+    for taken in (tmp_path / "thesis", store / "draws-0"):
+        before = sorted(taken.rglob("*"))
+        with pytest.raises(StoreError, match="something else"):
+            auto_run.begin(taken)
+        assert sorted(taken.rglob("*")) == before
+
+
+def test_what_differs_in_its_data_only_is_another_density(tmp_path):
+    """Data that a density has closed over, few and many."""
+    from levymc.adapt._stages import identity_of
+
+    for count in (2, 5000):
+        found = set()
+        for scale in (1.0, 2.0):
+            data = scale * np.arange(count, dtype=np.float32)
+            density = lambda x, data=data: -jnp.mean((x - data) ** 2)  # noqa: E731
+            target = Target(density, jnp.float32(0.0))
+            identity = identity_of(target, jax.random.key(0), np.zeros((1, 1)), 10)
+            found.add(identity["density"])
+        assert len(found) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["adapting", "sampling"])
+def test_a_killed_call_goes_on_to_the_same_bytes(moment, whole, tmp_path):
+    """By SIGKILL, in a process of its own."""
+    store = tmp_path / "run"
+    command = [sys.executable, auto_run.__file__, str(store), moment]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert (store / "stages" / "explore.npz").exists()
+    assert (store / "stages" / "ladder-0.npz").exists() == (moment == "sampling")
+    assert (store / "draws-0").exists() == (moment == "sampling")
+    assert_same(whole, auto_run.begin(store))
+    assert not list(store.rglob("*.partial"))
+
+
+def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
+    """Exploration is made to miss a mode, adaptation finds it; killed when it adapts again."""
+    search = _auto.search
+
+    def blind(*given):
+        found = search(*given)
+        return type(found)(*(field[:1] for field in tuple(found)[:5]), *tuple(found)[5:])
+
+    monkeypatch.setattr(_auto, "search", blind)
+
+    def begin(store=None):
+        return levymc.auto(
+            mixtures.logdensity,
+            jax.random.key(0),
+            jnp.zeros((4, 2), jnp.float32),
+            budget=4000,
+            progress=False,
+            store=store,
+        )
+
+    known = begin()
+    assert len(known.modes) == 2
+    adapt = _auto.adapt_ladder
+
+    def fatal(*given):
+        if given[-1] == 1:
+            raise RuntimeError("killed")
+        return adapt(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_auto, "adapt_ladder", fatal)
+        with pytest.raises(RuntimeError, match="killed"):
+            begin(tmp_path / "run")
+    assert_same(known, begin(tmp_path / "run"))
+
+
+# Ctrl-C.
+
+
+def test_an_interrupted_adaptation_gives_nothing_and_keeps_no_stage(
+    whole, stopped_after, calls_of, tmp_path
+):
+    store = tmp_path / "run"
+    calls_of(20)
+    with stopped_after(1), pytest.raises(KeyboardInterrupt):
+        auto_run.begin(store)
+    assert (store / "stages" / "explore.npz").exists()
+    assert not (store / "stages" / "ladder-0.npz").exists()
+    assert_same(whole, auto_run.begin(store))
+
+
+@pytest.mark.parametrize("steps", [4, 50])
+def test_interrupted_sampling_gives_what_there_is(
+    steps, whole, stopped_after, calls_of, monkeypatch, tmp_path
+):
+    """Also where that is too little for the evidence."""
+    draw, store = _many.draw, tmp_path / "run"
+
+    def interrupted(*given):
+        calls_of(steps)
+        with stopped_after(1):
+            return draw(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_auto, "draw", interrupted)
+        part = auto_run.begin(store)
+    assert part.is_interrupted and part.num_draws == steps
+    assert "interrupted" in part.warnings[0] and part.warnings[0] in part.report
+    assert np.isnan(part.log_evidence.value) == (steps < 8)
+    np.testing.assert_array_equal(part.positions, whole.positions[:, :steps])
+    assert_same(whole, auto_run.begin(store))
+
+
+# Refusals.
+
+
+def refused(match, error=ValueError, **changes):
+    given = {"logdensity_fn": FOUR, "key": jax.random.key(0), "initial_positions": STARTS}
+    with pytest.raises(error, match=match):
+        levymc.auto(**{**given, "progress": False, **changes})
+
+
+def test_arguments_outside_their_range_are_refused():
+    """Each with its value and a remedy."""
+    refused("`budget` must be at least 2000, got 100", budget=100)
+    refused("`budget` must be an integer, got 2000.5", TypeError, budget=2000.5)
+    refused("`key` must be a JAX random key, got int 3", TypeError, key=3)
+    refused("`key` must be a single key", key=jax.random.split(jax.random.key(0), 3))
+    refused("must return a scalar, got shape \\(2,\\)", TypeError, logdensity_fn=lambda x: -(x**2))
+    refused("`logdensity_fn` must be a function", TypeError, logdensity_fn=3)
+    refused("must be finite, got NaN", initial_positions=STARTS.at[1, 0].set(jnp.nan))
+    refused("must be finite, got NaN", initial_positions=STARTS.at[1, 0].set(jnp.inf))
+    refused("first axes of \\[0\\]", initial_positions=jnp.zeros((0, 2)))
+    refused("add an axis: x\\[None\\]", initial_positions=jnp.float32(0.0))
+    refused("must have coordinates", initial_positions=jnp.zeros((3, 0)))
+    refused("floating type, got int", TypeError, initial_positions=jnp.zeros((3, 2), int))
+    uneven = {"a": jnp.zeros((3, 2)), "b": jnp.zeros(4)}
+    refused("first axes of \\[3, 4\\]", initial_positions=uneven)
+    bounded = lambda x: jnp.where(x[0] < 0, -jnp.sum(x**2), -jnp.inf)  # noqa: E731
+    refused("Start inside the support", logdensity_fn=bounded)
+    refused("`mesh` must be a jax.sharding.Mesh", TypeError, mesh=3)
+
+
+# Without gradients.
+
+
+def staircase(x):
+    """∫ φ = (2 Σ_k e^{-k²/4})², two equal coordinates."""
+    return -jnp.sum(jnp.floor(jnp.abs(x)) ** 2) / 4
+
+
+def in_a_loop(x):
+    add = lambda pair: (pair[0] + 1, pair[1] - jnp.sum(x**2) / 4)  # noqa: E731
+    return jax.lax.while_loop(lambda pair: pair[0] < 2, add, (0, jnp.zeros((), x.dtype)))[1]
+
+
+def outside_jax(x):
+    shape = jax.ShapeDtypeStruct((), x.dtype)
+    return jax.pure_callback(lambda x: np.float32(0), shape, x, vmap_method="sequential")
+
+
+@pytest.mark.parametrize(
+    ("density", "is_usable"),
+    [(FOUR, True), (staircase, False), (in_a_loop, False), (outside_jax, False)],
+)
+def test_a_gradient_that_is_of_no_use_is_recognised(density, is_usable):
+    target = Target(density, jnp.zeros(2, jnp.float32))
+    assert has_usable_gradient(target, np.full((3, 2), 0.5)) == is_usable
+
+
+def test_densities_without_gradients_are_sampled_and_it_is_reported():
+    """The evidence of a staircase, to six standard errors: nominally 2e-9."""
+    budget = 6000
+    starts = jnp.full((2, 2), 0.5, jnp.float32)
+    result = levymc.auto(staircase, jax.random.key(0), starts, budget=budget, progress=False)
+    assert_within(result, budget)
+    assert "without gradients" in result.report and result.is_exact
+    assert "unimodal" not in result.report
+    truth = 2 * np.log(2 * np.sum(np.exp(-(np.arange(60.0) ** 2) / 4)))
+    assert abs(result.log_evidence.value - truth) < 6 * result.log_evidence.standard_error
+
+
+# The evidence, and calibration.
+
+
+def evidence_errors(count):
+    """In standard errors, of calls that differ in their keys."""
+    found = []
+    for seed in range(count):
+        result = levymc.auto(
+            mixtures.logdensity,
+            jax.random.key(seed),
+            jnp.zeros((4, 2), jnp.float32),
+            budget=4000,
+            progress=False,
+        )
+        evidence = result.log_evidence
+        found.append((evidence.value - mixtures.LOG_MASS) / evidence.standard_error)
+        assert_within(result, 4000)
+    return np.array(found)
+
+
+def test_the_evidence_is_right_in_a_few_calls():
+    """Within six standard errors, nominally 1e-8 for five calls; a constant that is missing shows."""
+    assert np.max(np.abs(evidence_errors(5))) < 6
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_the_evidence_is_within_three_standard_errors():
+    """Of 200 calls 99 % are promised to be.
+
+    Exact binomial tail at 1e-6: with a chance of 1 % there are 12 misses at most.  Standard errors
+    that are too small by a third have 4.6 % of misses, and a half 13 %, of which the latter is seen.
+    """
+    misses = int(np.sum(np.abs(evidence_errors(200)) > 3))
+    assert misses <= binomial_range(200, 0.01, 2e-6)[1]
+
+
+def bimodal(count):
+    """θ ~ N(0.3, 1.5²), and a count of two that is likely where |θ| is large."""
+
+    def logdensity(x):
+        logit = x[0] ** 2 - 2
+        prior = -((x[0] - 0.3) ** 2) / (2 * 1.5**2)
+        return (
+            prior
+            + count * jax.nn.log_sigmoid(2 * logit)
+            + (2 - count) * jax.nn.log_sigmoid(-2 * logit)
+        )
+
+    return logdensity
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_it_is_calibrated_on_a_model_with_two_modes():
+    """Simulation-based: of the parameter and a draw of each of the eight systems, ranks are even.
+
+    Data with three values only, so that there are three programs.  DKW at 300 replicates and 1e-6
+    detects 0.31 in the ranks' CDF: a mode that is missed, or that is given all of the weight.
+    """
+    rng, count = np.random.default_rng(7), 300
+    models = [bimodal(value) for value in range(3)]
+    ranks = np.zeros(9, int)
+    for seed in range(count):
+        theta = 0.3 + 1.5 * rng.standard_normal()
+        value = rng.binomial(2, 1 / (1 + np.exp(-2 * (theta**2 - 2))))
+        starts = jnp.asarray(0.3 + 1.5 * rng.standard_normal((4, 1)), jnp.float32)
+        result = levymc.auto(
+            models[value], jax.random.key(seed), starts, budget=3000, progress=False
+        )
+        last = np.asarray(result.positions)[:, -1, 0]
+        ranks[np.sum(last[:8] < theta) * 8 // len(last[:8])] += 1
+    distance = np.max(np.abs(np.cumsum(ranks) / count - np.arange(1, 10) / 9))
+    assert distance < dkw_bound(count, 1e-6)

@@ -1,0 +1,118 @@
+"""The search for modes: what it finds, what it takes for one, and what it says it spent."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.bounds import hoeffding_bound
+from tests.core import mixtures
+
+from levymc import targets
+from levymc.adapt import explore
+from levymc.adapt._explore import Atlas, Modes
+from levymc.adapt._ladder import begin, run
+from levymc.adapt._reference import laplace
+from levymc.adapt._relax import TOP, relax
+from levymc.adapt._target import Target
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_all_modes_are_found_whatever_the_unit(scale):
+    """Four modes, from the lightest, in thousandths and in ten thousands."""
+    found = explore(
+        lambda x: targets.four_modes(x / scale),
+        jax.random.key(0),
+        jnp.full((2, 2), 4.0) * scale,
+        budget=6000,
+    )
+    assert len(found) == 4
+    np.testing.assert_allclose(found.location, targets.FOUR_MODES_MEANS * scale, atol=0.05 * scale)
+    masses = found.log_mass - 2 * np.log(scale)
+    np.testing.assert_allclose(masses, np.log(targets.FOUR_MODES_WEIGHTS), atol=0.05)
+    assert found.chance_of_another < 0.05
+    assert found.times_found.sum() + found.num_lost == found.num_relaxations
+
+
+def funnel(x):
+    return -(x[0] ** 2) / 18 - jnp.sum(x[1:] ** 2) * jnp.exp(-x[0]) / 2 - x[0]
+
+
+def test_a_funnel_has_few_modes():
+    """Its ridge stops relaxations anywhere; without a look for dips there are dozens of them."""
+    found = explore(funnel, jax.random.key(1), jnp.zeros((4, 3)), budget=10_000)
+    assert 1 <= len(found) <= 3
+
+
+def test_what_is_lower_than_a_dip_joins_two_modes():
+    """Two humps of a normal mixture, whose dip is 0.1 and 1 nats deep."""
+
+    def humps(half):
+        return lambda x: jnp.logaddexp(-((x - half) ** 2) / 2, -((x + half) ** 2) / 2)[0]
+
+    starts = jnp.array([[-3.0], [3.0]])
+    assert len(explore(humps(1.25), jax.random.key(0), starts, budget=2000)) == 1
+    assert len(explore(humps(2.2), jax.random.key(0), starts, budget=2000)) == 2
+
+
+def with_hits(times):
+    nothing = np.zeros(len(times))
+    return Modes(nothing[:, None], nothing[:, None, None], nothing, nothing, times)
+
+
+def test_the_chance_of_another_mode_is_that_of_good_and_turing():
+    """Three of five modes were hit once, in ten hits."""
+    modes = with_hits(np.array([1, 4, 1, 3, 1]))
+    assert modes.chance_of_another == pytest.approx(0.3)
+    assert not modes.are_too_many
+
+
+def test_good_and_turing_are_right_on_average():
+    """On a toy with known chances: unseen mass against f₁, over 400 searches of 60 hits.
+
+    Their difference lies in [-1, 1] and has mean below 1/60: Hoeffding at 1e-8 allows 0.31.
+    """
+    rng, chances = np.random.default_rng(0), np.geomspace(1, 1e-3, 40)
+    chances /= chances.sum()
+    gaps = []
+    for _ in range(400):
+        times = rng.multinomial(60, chances)
+        modes = with_hits(times[times > 0])
+        gaps.append(modes.chance_of_another - chances[times == 0].sum())
+    assert abs(np.mean(gaps)) < 1 / 60 + hoeffding_bound(400, 1e-8)
+
+
+class Counted:
+    """A density that counts how often it is computed, point by point."""
+
+    def __init__(self):
+        self.count = 0
+
+    def _add(self, _):
+        self.count += 1
+
+    def __call__(self, x):
+        jax.debug.callback(self._add, x[0])
+        return mixtures.logdensity(x)
+
+    def since(self, before):
+        jax.effects_barrier()
+        return self.count - before
+
+
+def test_evaluations_are_counted_truthfully():
+    """Of relaxations that take equally long, as the others wait; of values, and of a run."""
+    counted = Counted()
+    target = Target(counted, jnp.zeros(2, jnp.float32))
+    atlas = Atlas(target)
+    starts = np.tile([[7.0, -4.0]], (16, 1))
+    found = relax(target, starts, np.ones(16), atlas._known())
+    assert set(found.outcome.tolist()) == {TOP}
+    assert counted.since(0) == target.evaluations == found.evaluations.sum()
+    target.values(np.zeros((32, 2)))
+    assert counted.since(0) == target.evaluations
+    atlas.enter(found.point[0], found.value[0], found.gradient[0])
+    prior = laplace(atlas.listed())
+    ladder = begin(target, jax.random.key(0), prior)
+    before, spent = counted.since(0), target.evaluations
+    run(target, jax.random.key(1), ladder, 10)
+    assert counted.since(before) == target.evaluations - spent

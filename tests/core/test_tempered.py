@@ -1,0 +1,170 @@
+"""Tempering as a whole: the joint law of all rungs is kept, whatever moves them.
+
+Statistical bounds: false-alarm rate at most 1e-8 each, 16 of them in the file.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.bounds import distance_to, dkw_bound
+from tests.core import mixtures
+
+import levymc
+from levymc.adapt import tempered
+from levymc.adapt._moves import Axes, Kernel
+from levymc.adapt._tempered import build
+
+FALSE_ALARM = 1e-8
+COUNT = 20_000
+DIRECTIONS = (np.array([1.0, 0.0]), np.array([0.6, -0.8]))
+
+
+def after(algorithm, key, starts, num_steps, dtype=jnp.float32):
+    """All rungs of many systems, after some steps; starts have the axes (system, rung, …)."""
+
+    def one(key, points):
+        state = algorithm.init(points[-1])
+        at = jax.vmap(lambda x: algorithm._point_at(x, lambda flat: flat))(points)
+        keys = jax.random.split(key, num_steps)
+        state, info = jax.lax.scan(
+            lambda state, key: algorithm.step(key, state), state._replace(points=at), keys
+        )
+        return state.points.x, info.swap_rates[-1]
+
+    keys = jax.random.split(key, len(starts))
+    found, rates = jax.jit(jax.vmap(one))(keys, jnp.asarray(starts, dtype))
+    return np.asarray(found), np.nanmean(rates, axis=0)
+
+
+def exact(rng, betas):
+    return np.stack([mixtures.tempered_draws(rng, COUNT, beta) for beta in betas], axis=1)
+
+
+def assert_kept(found, betas, rng):
+    """Two projections of every rung; of those below the top against fresh exact draws."""
+    bound = dkw_bound(COUNT, FALSE_ALARM)
+    for place, beta in enumerate(betas):
+        for direction in DIRECTIONS:
+            ours = found[:, place] @ direction
+            if beta == 1:
+                distance = distance_to(ours, mixtures.projected_cdf(direction))
+                assert distance < bound
+            else:
+                fresh = np.sort(mixtures.tempered_draws(rng, COUNT, beta) @ direction)
+                empirical = lambda u, f=fresh: np.searchsorted(f, u, "right") / COUNT  # noqa: E731
+                assert distance_to(ours, empirical) < 2 * bound
+
+
+def mixed(betas):
+    """All kinds of moves in every rung."""
+    chances = np.zeros((2, len(betas), len(Kernel)))
+    chances[:] = [0.3, 0.2, 0.3, 0.2]
+    values = np.array([[-0.5, 0.1, 0.4, 3.1], [0.0, 0.2, 1.7, 1.9]])
+    parts = (np.eye(2), np.eye(2), values, np.array([0.8, 0.5]))
+    axes = Axes(*(jnp.asarray(part, jnp.float32) for part in parts))
+    reference = mixtures.misfit()
+    return build(mixtures.logdensity, reference, betas, 0.9, chances=chances, axes=axes)
+
+
+def test_the_whole_system_keeps_the_law_of_every_rung():
+    """From exact draws of four rungs, three steps of all moves and both kinds of swaps.
+
+    DKW at 2e4 systems and 1e-8 detects 0.022 in the CDF of the target, and 0.044 below it.
+    """
+    betas, rng = np.array([0.2, 0.5, 0.8, 1.0]), np.random.default_rng(5)
+    found, rates = after(mixed(betas), jax.random.key(0), exact(rng, betas), 3)
+    assert np.all((rates > 0.05) & (rates < 0.99))
+    assert_kept(found, betas, rng)
+
+
+def foreign(name):
+    if name == "mafla":
+        return lambda f: levymc.mafla(f, 0.6)
+    blackjax = pytest.importorskip("blackjax")
+    return lambda f: blackjax.mala(f, 0.5)
+
+
+@pytest.mark.parametrize("name", ["mafla", "blackjax"])
+def test_other_kernels_are_exact_too(name):
+    """As above, two rungs."""
+    betas, rng = np.array([0.4, 1.0]), np.random.default_rng(6)
+    # With 64-bit types allowed, BlackJAX's cannot do with others.
+    dtype = jnp.float32 if name == "mafla" else jnp.float64
+    algorithm = tempered(mixtures.logdensity, mixtures.misfit(dtype), betas, kernel=foreign(name))
+    found, rates = after(algorithm, jax.random.key(1), exact(rng, betas), 3, dtype)
+    assert np.all((rates > 0.05) & (rates < 0.99))
+    assert_kept(found, betas, rng)
+
+
+def pytree(position):
+    return mixtures.logdensity(jnp.stack([position["a"], position["b"][0]]))
+
+
+def as_tree(points):
+    return {"a": points[..., 0], "b": points[..., 1:]}
+
+
+def test_a_tree_gives_the_draws_of_a_vector():
+    starts = np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32)
+    given = mixtures.misfit(), (0.5, 1.0)
+    run, same = (
+        levymc.sample(tempered(f, *given), jax.random.key(2), at, 40, progress=False).positions
+        for f, at in ((pytree, as_tree(starts)), (mixtures.logdensity, starts))
+    )
+    assert np.ptp(same) > 1
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, 1e-3), run, as_tree(same)
+    )
+
+
+def test_a_resumed_run_has_the_same_bytes(tmp_path):
+    """Of a tree in float64, which goes in and comes out."""
+    starts, key = as_tree(np.zeros((2, 2))), jax.random.key(2)
+    algorithm = tempered(pytree, mixtures.misfit(jnp.float64), (0.5, 1.0))
+    whole = levymc.sample(algorithm, key, starts, 40, progress=False)
+    levymc.sample(algorithm, key, starts, 20, progress=False, store=tmp_path / "run")
+    resumed = levymc.resume(tmp_path / "run", num_steps=40, progress=False)
+    assert whole.is_exact and resumed.is_exact
+    assert {leaf.dtype for leaf in jax.tree.leaves(resumed.positions)} == {np.dtype(np.float64)}
+    jax.tree.map(np.testing.assert_array_equal, whole.positions, resumed.positions)
+
+
+def test_without_gain_step_sizes_stay_to_the_bit():
+    """And with it they move."""
+    sizes = np.array([0.3137, 0.77])
+    for gain in (0.0, 1.0):
+        algorithm = build(
+            mixtures.logdensity, mixtures.misfit(), np.array([0.5, 1.0]), sizes, gain=gain
+        )
+        run = levymc.sample(
+            algorithm, jax.random.key(0), jnp.zeros((2, 2), jnp.float32), 60, progress=False
+        )
+        state = algorithm.init(jnp.zeros(2, jnp.float32))
+        wanted = np.exp(state.log_steps)
+        is_same = run.info.step_sizes == np.asarray(run.info.step_sizes)[0, 0]
+        assert np.all(is_same) == (gain == 0)
+        np.testing.assert_allclose(wanted, sizes, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("betas", "wrong"),
+    [((0.5, 0.9), "0.9"), ((1.0, 0.5), "increase"), ((0.0, 1.0), "betas"), ((), "betas")],
+)
+def test_bad_ladders_are_refused(betas, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        tempered(mixtures.logdensity, mixtures.misfit(), betas)
+
+
+def test_a_reference_that_is_no_mixture_needs_a_kernel():
+    class Normal:
+        def logdensity(self, x):
+            return -jnp.sum(x**2) / 2 - jnp.log(2 * jnp.pi)
+
+        def sample(self, key):
+            return jax.random.normal(key, (2,))
+
+    with pytest.raises(TypeError, match="kernel"):
+        tempered(mixtures.logdensity, Normal())
+    with pytest.raises(TypeError, match="reference"):
+        tempered(mixtures.logdensity, 3)
