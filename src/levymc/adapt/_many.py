@@ -60,7 +60,9 @@ class Monitor:
             return False
         best = np.argmax(draws.ratios, axis=1)
         points = np.unique(draws.points[np.arange(len(best)), best], axis=0)
-        return self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale)) > 0
+        before = len(self.atlas.listed())
+        self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale))
+        return len(self.atlas.listed()) > before  # modes of negligible mass do not count
 
 
 class Plan(NamedTuple):
