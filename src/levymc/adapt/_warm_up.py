@@ -107,8 +107,8 @@ def one_mode(
 ) -> Adapted:
     """NUTS after a tail map, for a target with one mode: a pilot, then `warm_up`.
 
-    The pilot is a Lévy walk along coordinates, which finds the scales of heavy tails ten times
-    cheaper than gradients do.
+    The pilot is a Lévy walk along coordinates, which finds scales that nobody knows, and tails,
+    without gradients.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree; differentiable.
