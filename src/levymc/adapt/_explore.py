@@ -29,6 +29,7 @@ DIP = 0.2  # nats below both ends, without which two modes are one
 NEIGHBOURS = 3
 NEGLIGIBLE = 12.0  # nats of log mass below the best
 MANY = 64
+MOST_NEIGHBOURS = 300
 NEIGHBOURHOOD = 30.0  # the largest radius around a mode in which its neighbours are looked for
 NEW = 0.3  # of its length, by which a direction must leave those that are known
 
@@ -343,21 +344,26 @@ class Atlas:
 
 
 def neighbour_basis(target: Target, key: Any, modes: Modes, budget: int) -> np.ndarray:
-    """Directions from the highest mode to its neighbours, the nearest first, made a basis.
+    """Directions from modes to their neighbours, the nearest first, made a basis.
 
     Where a target has very many modes, these are often along few directions, of which each can be
-    gone by itself.
+    gone by itself: they are the shortest among the differences of all modes that are known.
     """
     best = Atlas.of(target, modes).modes[int(np.argmax(modes.logdensity))]
     atlas, jumps, begun = Atlas(target, [best]), Jumps(key), target.evaluations
-    while target.evaluations - begun < budget:
+    while target.evaluations - begun < budget and len(atlas.modes) < MOST_NEIGHBOURS:
         atlas.relax(*jumps.around(best))
-    offsets = [best.whitening @ (mode.location - best.location) for mode in atlas.modes[1:]]
+    known = np.concatenate([modes.location, [mode.location for mode in atlas.modes[1:]]])
+    whitened = known @ best.whitening.T
+    first, second = np.triu_indices(len(known), 1)
+    offsets = whitened[first] - whitened[second]
+    offsets = offsets[np.argsort(np.linalg.norm(offsets, axis=1))]
     dimension = target.dimension
     chosen, span = np.zeros((dimension, 0)), np.zeros((dimension, 0))
-    for offset in sorted(offsets, key=np.linalg.norm):
-        rest = offset - span @ (span.T @ offset)
-        if chosen.shape[1] < dimension and np.linalg.norm(rest) > NEW * np.linalg.norm(offset):
+    for offset in offsets:
+        rest, length = offset - span @ (span.T @ offset), np.linalg.norm(offset)
+        is_new = length > NEAR and np.linalg.norm(rest) > NEW * length
+        if is_new and chosen.shape[1] < dimension:
             chosen = np.column_stack([chosen, offset])
             span = np.column_stack([span, rest / np.linalg.norm(rest)])
     completed, _ = np.linalg.qr(np.column_stack([span, np.eye(dimension)]))
