@@ -88,10 +88,16 @@ class Target:
 
     def _total(self, xp: ModuleType, position: Any, within: Callable[[Any], Any]) -> Any:
         term = TERMS[self.kind]
+
+        def in_units(leaf: Any) -> Any:
+            # As JAX does, NumPy must round these to sixteen bits, where positions have them.
+            location, scale = (jnp.result_type(leaf).type(c) for c in (self.location, self.scale))
+            return (leaf - location) / scale
+
         terms = [
             xp.sum(part) if xp is jnp else within(part)
             for leaf in jax.tree.leaves(position)
-            for part in [term(xp, (leaf - self.location) / self.scale, self.parameter)]
+            for part in [term(xp, in_units(leaf), self.parameter)]
         ]
         return sum(terms[1:], start=terms[0])
 
