@@ -356,6 +356,22 @@ def test_a_store_changes_no_byte(tmp_path, calls_of, stopped_after, monkeypatch)
             np.testing.assert_array_equal(one, other, strict=True)
 
 
+def test_check_does_not_blame_jumps_that_were_tested():
+    """Nor for their size beside the noise; chains that hop rarely, it says, do not agree."""
+
+    def apart(x):
+        return jnp.logaddexp(-((x - 20) ** 2) / 2, -((x + 20) ** 2) / 2)
+
+    def slope(x, minibatch):
+        return 20 * jnp.tanh(20 * x) - x + 0 * jnp.mean(minibatch)
+
+    algorithm = levymc.jumping(levymc.sgld(slope, 0.05), apart, 5, scale=20.0)
+    result = run(algorithm, 4000, jnp.full(4, 20.0, jnp.float32))
+    assert np.all(np.sum(np.diff(np.sign(result.positions)) != 0, axis=1) > 0)
+    kinds = set(levymc.diagnostics.check(result).kinds)
+    assert kinds <= {"not converged", "few effective draws", "drifting"}
+
+
 def test_names_and_what_is_targeted():
     assert JUMPING.name == "jumping sgld"
     assert run(num_steps=3).algorithm == "jumping sgld"

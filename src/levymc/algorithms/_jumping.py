@@ -56,13 +56,15 @@ def jumping(
             its state is that of a start at the new place, but its steps are counted on, so that a
             schedule goes on.
         logdensity_fn: log φ of all data up to a constant, such as
-            ``lambda x: estimator.logdensity(x, data)`` of a `levymc.grad_estimator`.
+            ``lambda x: estimator.logdensity(x, data)`` of a `levymc.grad_estimator`.  In float32
+            leave out what does not depend on x: beside 10⁵ terms of -y²/2 differences are rounded
+            to some 0.01.
         every: steps from jump to jump.
         scale: s > 0, one number or a pytree like the position: about half the distance between
             modes, or the width of the prior where that is not known.  Ten times too small makes
-            jumps to another mode 10^α times as rare, ten times too large 10 times (by the
-            coordinate), where a Gaussian jump would never arrive.  Look at
-            ``info.jumps_accepted``: one in a hundred is good, as jumps to nowhere are refused.
+            jumps to another mode 10^α times as rare, ten times too large 10 times for each
+            coordinate that jumps; Gaussian ones would never arrive.  ``info.jumps_accepted``
+            counts short jumps within a mode, too.
         alpha: in (0, 2], one number.
         coordinatewise: along one coordinate at a time, drawn afresh for each jump.  False where
             modes differ in several coordinates at once, and these are few.

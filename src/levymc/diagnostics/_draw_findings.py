@@ -62,7 +62,7 @@ def _heavy_tails(seen: Evidence) -> Iterator[Finding]:
     """What Lévy noise that no Metropolis test holds back has left in the draws, or may have."""
     if not seen.is_unadjusted or not seen.is_levymc:
         return
-    noise = [(c, c.increment_tail) for c in seen.coordinates]
+    noise = [(c, c.increment_tail(seen.is_tested)) for c in seen.coordinates]
     driven = [c for c, tail in noise if tail.index + 2 * tail.standard_error < LEVY_INDEX]
     if not driven:
         return

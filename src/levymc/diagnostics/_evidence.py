@@ -57,10 +57,12 @@ class Coordinate(NamedTuple):
         width = float(np.median(high - low))
         return distance / width if width else (np.inf if distance else 0.0)
 
-    @property
-    def increment_tail(self) -> TailIndex:
-        """It tells of the noise with little error, as increments are all but independent."""
-        increments = np.diff(self.values)
+    def increment_tail(self, is_tested: Bool[np.ndarray, "chain later_draw"]) -> TailIndex:
+        """It tells of the noise with little error, as increments are all but independent.
+
+        Those with a jump that has passed a Metropolis test are left out.
+        """
+        increments = np.where(is_tested, 0.0, np.diff(self.values))
         return UNKNOWN if increments.size < FEWEST_POOLED else _known(tail_index, increments)
 
     @property
@@ -117,6 +119,12 @@ class Evidence(NamedTuple):
             return not self.result.is_exact
         acceptance = self.info("acceptance_rate")
         return acceptance is not None and bool(np.all(acceptance == 1))
+
+    @property
+    def is_tested(self) -> Bool[np.ndarray, "chain later_draw"]:
+        """Whether a jump that has passed a Metropolis test led from the draw before to this."""
+        accepted = self.info("jumps_accepted")
+        return np.zeros_like(self.is_moved) if accepted is None else accepted[:, 1:] > 0
 
     @property
     def thinning(self) -> int | None:
