@@ -144,7 +144,8 @@ def evidence(ladder: Ladder, result: Result) -> Evidence:
     """
     if result.num_draws < FEWEST_DRAWS:
         return Evidence(np.nan, np.nan, 0)
-    ratios = np.moveaxis(np.asarray(info_of(result).ratios, float), -1, 0)
+    # In one order, whether they come from a store or not: sums are rounded by it.
+    ratios = np.ascontiguousarray(np.moveaxis(np.asarray(info_of(result).ratios, float), -1, 0))
     betas = np.concatenate([[0.0], ladder.betas])
     total, contributions = 0.0, np.zeros(ratios.shape[1:])
     for gap, below, above in zip(np.diff(betas), ratios[:-1], ratios[1:], strict=True):

@@ -88,7 +88,7 @@ def _evidence(target: Target, key: Any, result: Result, most: int) -> Evidence:
         target.logdensity_fn,
         key,
         result.positions,
-        logdensities=info_of(result).logdensity,
+        logdensities=np.ascontiguousarray(info_of(result).logdensity),
         most_draws=max(FEWEST_DRAWS, most),
     )
     target.evaluations += found.evaluations
