@@ -30,6 +30,7 @@ from levymc.algorithms import augmented as augmented
 from levymc.algorithms import fla as fla
 from levymc.algorithms import flmc as flmc
 from levymc.algorithms import grad_estimator as grad_estimator
+from levymc.algorithms import jumping as jumping
 from levymc.algorithms import levy_walk as levy_walk
 from levymc.algorithms import mafla as mafla
 from levymc.algorithms import sgfla as sgfla

@@ -11,7 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import as_parameter, check_one_number, check_positive, output_shapes
+from levymc._checks import (
+    as_parameter,
+    check_count,
+    check_interval,
+    check_one_number,
+    check_positive,
+    is_traced,
+    output_shapes,
+)
 from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
@@ -68,6 +76,62 @@ def polynomial(a: ArrayLike, b: ArrayLike) -> Polynomial:
     check_positive("a", a, "It is the first step, to the power 1/b.")
     check_positive("b", b, "It is how fast the steps fall; 0 < b ≤ 1 for convergence.")
     return Polynomial(as_parameter(a), as_parameter(b))
+
+
+@module()
+class Cyclical:
+    """η_n = least + (a - least) sin²(π (period - (n - 1) mod period) / (2 period))."""
+
+    a: Any
+    period: Any
+    least: Any
+
+    def __call__(self, n: Any) -> Any:
+        # Not 1 + cos, which rounds to zero long before a cycle ends.
+        left = (self.period - (n - 1) % self.period) / self.period
+        return self.least + (self.a - self.least) * jnp.sin(jnp.pi / 2 * left) ** 2
+
+
+def cyclical(a: ArrayLike, period: int, *, least: ArrayLike = 0.0) -> Cyclical:
+    r"""Steps that fall from `a` along a cosine, and begin anew every `period` steps:
+
+    .. math:: η_n = \text{least} + \frac{a - \text{least}}{2}
+       \Bigl(1 + \cos\frac{π\,((n - 1) \bmod P)}{P}\Bigr).
+
+    Large steps look for modes, small ones sample them.  What the large ones draw is far from the
+    target: keep the ends of the cycles alone, by ``thin=levymc.marks.cycle_ends(period)``.
+
+    Targets: no more than the algorithm does; the weights of modes are those of where the large
+    steps leave a chain, not the target's.
+
+    Args:
+        a: the first and largest step of a cycle, positive.
+        period: steps of a cycle.
+        least: what the steps fall to, in [0, a]; they come close to it, and stay above.
+
+    Raises:
+        ValueError, TypeError: an argument outside its range.
+
+    Examples:
+        >>> from levymc import schedules
+        >>> step_size = schedules.cyclical(1.0, 4)
+        >>> [round(float(step_size(n)), 3) for n in (1, 2, 3, 4, 5)]
+        [1.0, 0.854, 0.5, 0.146, 1.0]
+
+    References: [zhang2020], eq. (1), with M cycles in a run of M `period` steps.  Departures: their
+    first part of a cycle may leave out the noise; here every step has it.
+    """
+    check_one_number("a", a, ONE_STEP)
+    check_positive("a", a, "It is the largest step.")
+    steps = check_count("period", period, "It is the number of steps of a cycle.")
+    check_one_number("least", least, ONE_STEP)
+    check_interval("least", least, 0.0, _number(a), includes_low=True, remedy="It is below `a`.")
+    length = np.asarray(min(steps, int(np.iinfo(np.int32).max)), np.int32)
+    return Cyclical(as_parameter(a), length, as_parameter(least))
+
+
+def _number(value: Any) -> float:
+    return np.inf if is_traced(value) else float(value)
 
 
 @module(static=("function",))

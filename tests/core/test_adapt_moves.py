@@ -26,7 +26,7 @@ TURN = np.array([[np.cos(0.5), -np.sin(0.9)], [np.sin(0.5), np.cos(0.9)]])  # co
 def axes(basis):
     """Few values, unevenly placed, so that the kernel estimate is far from flat."""
     values = np.array([[-0.5, 0.1, 0.4, 3.1], [0.0, 0.2, 1.7, 1.9]])
-    parts = (basis, np.linalg.inv(basis), values, np.array([0.8, 0.5]))
+    parts = (basis, np.linalg.inv(basis), values, np.array([0.8, 0.5]), np.array([0.0, -0.7]))
     return Axes(*(jnp.asarray(part, jnp.float32) for part in parts))
 
 

@@ -45,6 +45,9 @@ ALGORITHMS = {
     "levy_walk, all coordinates": lambda f: levymc.levy_walk(f, 0.5, coordinatewise=False),
     "sgfla": lambda f: WithBatch(levymc.sgfla(normal_gradient, 0.1, 1.7)),
     "sgld": lambda f: WithBatch(levymc.sgld(normal_gradient, 0.1)),
+    "sgld, jumping": lambda f: WithBatch(
+        levymc.jumping(levymc.sgld(normal_gradient, 0.1), f, 2, scale=1.0)
+    ),
 }
 POSITIONS = {
     "scalar": lambda dtype: jnp.asarray(0.5, dtype),

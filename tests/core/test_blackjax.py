@@ -68,6 +68,7 @@ def test_our_run_takes_its_samplers(name, results):
     """The draws are those of its own kernel with the keys of ours."""
     result, algorithm = results[name], THEIRS[name]
     assert result.positions.shape == (4, 20, 2)
+    assert f"by {name}" in repr(result)
     np.testing.assert_array_equal(result.weights, 1.0)
     state, step = algorithm.init(STARTS[2]), jax.jit(algorithm.step)
     for number in range(3):

@@ -13,6 +13,10 @@ def normal(position):
     return -sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(position)) / 2
 
 
+def slope(position, minibatch):
+    return -position + 0 * jnp.mean(minibatch)
+
+
 def sample(algorithm, starts=None, num_steps=6, **options):
     starts = jnp.zeros(2, jnp.float32) if starts is None else starts
     return levymc.sample(algorithm, jax.random.key(0), starts, num_steps, progress=False, **options)
@@ -22,7 +26,7 @@ def sample(algorithm, starts=None, num_steps=6, **options):
 @pytest.mark.parametrize("build", [levymc.ula, levymc.fla, levymc.mafla, levymc.sgld])
 def test_what_is_no_integrator_is_refused(build, wrong):
     with pytest.raises(TypeError, match=r"`integrator` must .*, got .*tamed\(cap\)"):
-        build(normal, 0.1, integrator=wrong)
+        build(slope if build is levymc.sgld else normal, 0.1, integrator=wrong)
 
 
 def test_a_function_may_be_an_integrator():
@@ -109,6 +113,28 @@ def test_minibatches_that_are_no_numbers_are_refused():
     for wrong in ("data", ["a", "b"], lambda n: [object()]):
         with pytest.raises(TypeError, match="`minibatches` must give pytrees of numbers"):
             sample(algorithm, minibatches=wrong)
+
+
+@pytest.mark.parametrize("build", [levymc.sgld, levymc.sgfla])
+def test_a_log_density_in_place_of_an_estimator_is_refused(build):
+    """Before, Python said how many arguments it was given, in the middle of a run."""
+    message = r"`{}` must be a function of 2 arguments, got .*\(position, minibatch\)"
+    with pytest.raises(TypeError, match=message.format("grad_estimator")):
+        build(normal, 0.1)
+    with pytest.raises(TypeError, match=message.format("curvature")):
+        build(slope, 0.1, curvature=normal)
+
+
+def test_a_step_with_and_without_a_minibatch_is_refused_where_it_must_be():
+    """Before, one was passed over in silence; of the other Python said what was missing."""
+    key, start = jax.random.key(0), jnp.zeros(2)
+    for build in (levymc.ula, levymc.flmc, levymc.mafla, levymc.levy_walk):
+        algorithm = build(normal, 0.1)
+        with pytest.raises(TypeError, match=r"takes no minibatch, got 1\. .*levymc\.sgld"):
+            algorithm.step(key, algorithm.init(start), np.zeros(4))
+    algorithm = levymc.sgld(slope, 0.1)
+    with pytest.raises(TypeError, match=r"must be given a minibatch, got 0 .*step\(key, state, m"):
+        algorithm.step(key, algorithm.init(start))
 
 
 def test_minibatches_that_end_before_the_first_draw_are_refused():

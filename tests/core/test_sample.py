@@ -1,6 +1,8 @@
 """The run: shapes, keys, thinning, calls, interruption, ArviZ, and what it refuses."""
 
 import inspect
+import io
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -80,6 +82,20 @@ def test_divergences_are_kept_back_counted_and_told():
         result = run(explosive)
     assert result.num_divergent > 0
     assert np.all(np.isfinite(result.positions))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_vector_of_starts_is_said_to_be_chains(monkeypatch):
+    """Where one vector was meant: by the bar as it begins, and by what is returned."""
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    result = sample(FLA, KEY, jnp.zeros(3, jnp.float32), 5)
+    assert "3 chains" in sys.stderr.getvalue()
+    assert repr(result).startswith("Result(3 chains × 5 draws of {'x': ()}")
 
 
 def test_an_interrupted_run_returns_what_there_is(calls_of, stopped_after):

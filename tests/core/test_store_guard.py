@@ -135,11 +135,11 @@ def start_worker(folder):
     )
 
 
-def wait_for(condition, seconds=120):
+def wait_for(condition, seconds=240):
     deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.005)
-    assert condition()
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def mixed(betas):
     chances = np.zeros((2, len(betas), len(Kernel)))
     chances[:] = [0.3, 0.2, 0.3, 0.2]
     values = np.array([[-0.5, 0.1, 0.4, 3.1], [0.0, 0.2, 1.7, 1.9]])
-    parts = (np.eye(2), np.eye(2), values, np.array([0.8, 0.5]))
+    parts = (np.eye(2), np.eye(2), values, np.array([0.8, 0.5]), np.array([0.0, -0.7]))
     axes = Axes(*(jnp.asarray(part, jnp.float32) for part in parts))
     reference = mixtures.misfit()
     return build(mixtures.logdensity, reference, betas, 0.9, chances=chances, axes=axes)

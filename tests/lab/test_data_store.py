@@ -294,7 +294,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(address, cache, mon
     begun = time.monotonic()
     with pytest.raises(data.DownloadError, match=r"took longer than .* minutes.*data import"):
         fetch(f"{address}/{name}", trust_first_download=True)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60  # it would go on for ever
     assert not (cache / "toy").exists()
 
 

@@ -17,20 +17,23 @@ BACKENDS = ("native", "jax")
 pytestmark = needs_native
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory):
-    """The same small fit by each backend; both need its noise, of fewer sweeps than usual."""
-    folder = tmp_path_factory.mktemp("backends")
-    table = data.write(data.synthetic(40, 25, 500, seed=3, noise=0.5), folder / "ratings.csv")
+def prepared(folder, rank):
+    """The same fit by each backend."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_noise, "MOST_SWEEPS", 48)
-        found = {}
         for backend in BACKENDS:
             patch.setenv("LEVYMC_NATIVE", backend)
-            settings = factorize.Settings(rank=2, steps=300)
-            job = factorize.prepare(table, folder / backend, settings, num_threads=1)
-            found[backend] = job, _noise._sampler(job)
-        yield found
+            table, settings = folder / "ratings.csv", factorize.Settings(rank=rank, steps=300)
+            yield backend, factorize.prepare(table, folder / backend, settings, num_threads=1)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """A small fit, and its noise, of fewer sweeps than usual."""
+    folder = tmp_path_factory.mktemp("jobs")
+    data.write(data.synthetic(40, 25, 500, seed=3, noise=0.5), folder / "ratings.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_noise, "MOST_SWEEPS", 48)
+        yield {backend: (job, _noise._sampler(job)) for backend, job in prepared(folder, 2)}
 
 
 def starts(job):
@@ -66,7 +69,7 @@ def assert_same_mean(one, other):
 def test_both_backends_estimate_the_same_noise(squares):
     """False alarm: 1e-6 (Student's t).  Detects: noises that differ by 1.5 %."""
     estimates = [
-        np.array([_noise._noise(chain, job).deviation for chain in found])
+        np.array([_noise._noise(chain[None], job).deviation for chain in found])
         for job, found in squares.values()
     ]
     assert_same_mean(*estimates)
@@ -82,17 +85,40 @@ def test_the_noise_is_a_mean_and_no_single_draw(squares):
     for job, found in squares.values():
         roots = job.scale.spread * np.sqrt(found[:, -1])
         single.append(np.var(roots, ddof=1))
-        mean.append(np.var([_noise._noise(chain, job).deviation for chain in found], ddof=1))
+        mean.append(np.var([_noise._noise(chain[None], job).deviation for chain in found], ddof=1))
     assert np.mean(mean) < np.mean(single) / 2
 
 
 def test_the_error_of_the_noise_is_reported(squares):
     """Within a factor of four of the deviation over chains: sweeps are correlated."""
     for job, found in squares.values():
-        estimates = [_noise._noise(chain, job) for chain in found]
+        estimates = [_noise._noise(chain[None], job) for chain in found]
         deviation = np.std([one.deviation for one in estimates], ddof=1)
         reported = np.median([one.error for one in estimates])
         assert deviation / 4 < reported < 4 * deviation
+
+
+def test_estimates_differ_by_their_errors_where_ratings_are_few(tmp_path, monkeypatch):
+    """300 ratings without any structure for 500 factors: two chains end up some per cent apart.
+
+    False alarm: 1e-6 (F test: of four estimates, and of the errors by seven degrees of freedom
+    each).  Detects: errors that are reported ten times too small, as parts of one chain had them,
+    with probability 0.9.
+    """
+    monkeypatch.setattr(_noise, "MOST_SWEEPS", 48)
+    chance = np.random.default_rng(4)
+    pairs = chance.permutation(600)[:300]
+    lines = [f"u{pair % 30},i{pair // 30},{chance.integers(1, 6)}\n" for pair in pairs]
+    (tmp_path / "ratings.csv").write_text("".join(lines))
+    found = [
+        list(_noise.estimate_noise(job, jax.random.key(seed)))[-1]
+        for backend, job in prepared(tmp_path, 10)
+        for seed in (BACKENDS.index(backend), 2 + BACKENDS.index(backend))
+    ]
+    variance = np.var([one.deviation for one in found], ddof=1)
+    reported = np.mean([one.error**2 for one in found])
+    degrees = len(found) * (_noise.MOST_CHAINS - 1)
+    assert variance < stats.f.isf(FALSE_ALARM, len(found) - 1, degrees) * reported
 
 
 @pytest.mark.nightly

@@ -14,9 +14,9 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, stage_bar
 
 from ._bridge import Evidence
-from ._explore import Atlas, Modes, search
+from ._explore import Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
-from ._ladder import Ladder, is_pooled
+from ._ladder import Directions, Ladder, is_pooled
 from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
@@ -39,7 +39,9 @@ from ._stages import identity_of, working_in
 from ._target import Target
 
 EXPLORING = 0.25  # of the budget, at most
+NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
+GIVEN = "All numbers are given the modes found."
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
 
 
@@ -248,7 +250,9 @@ class _Run:
         key_draw = jax.random.fold_in(self.key_draw, restart)
 
         def adapt() -> Attempt:
-            ladder, is_new = adapt_ladder(target, key_adapt, prior, monitor, plan, restart)
+            ladder, is_new = adapt_ladder(
+                target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
+            )
             if not is_new and not is_for_nuts(ladder, modes):
                 self.note("adapting")
                 ladder, is_new = on_probation(
@@ -274,6 +278,14 @@ class _Run:
         is_late = is_new or monitor.finds_more(draws_of(target, result))
         return Sampled(result, ladder, modes, is_late)
 
+    def directions(self, modes: Modes, prior: Fit) -> Directions | None:
+        """Directions to neighbours, where there are too many modes to go to each."""
+        if not is_pooled(prior):
+            return None
+        most = min(int(NEIGHBOURS_SHARE * self.plan.budget), 300 * self.target.dimension)
+        basis = neighbour_basis(self.target, jax.random.fold_in(self.key_search, 0), modes, most)
+        return Directions(basis, modes.covariance[int(np.argmax(modes.logdensity))])
+
     def finished(self, sampled: Sampled) -> AutoResult:
         target, (result, ladder, modes, _) = self.target, sampled
         points = target.flattened(result.positions)
@@ -291,7 +303,13 @@ class _Run:
         pooled = is_pooled(ladder.prior)
         listed = None if pooled else found_modes(target, ladder, modes, points)
         return self.ended(
-            result, listed, evidence(ladder, result), reasons, kernel, _searched(modes)
+            result,
+            listed,
+            evidence(ladder, result),
+            reasons,
+            kernel,
+            _searched(modes),
+            _unseen(modes),
         )
 
     def by_nuts(self, modes: Modes) -> AutoResult:
@@ -311,7 +329,13 @@ class _Run:
             modes.times_found,
         )
         return self.ended(
-            single.result, listed, single.evidence, reasons, single.kernel, _searched(modes)
+            single.result,
+            listed,
+            single.evidence,
+            reasons,
+            single.kernel,
+            _searched(modes),
+            _unseen(modes),
         )
 
     def without_gradient(self) -> AutoResult:
@@ -352,7 +376,9 @@ class _Run:
         )
         reasons = objections(target, ladder, modes, sampled)
         listed = found_modes(target, ladder, modes, points)
-        return self.ended(result, listed, evidence(ladder, result), reasons, kernel, searched)
+        return self.ended(
+            result, listed, evidence(ladder, result), reasons, kernel, searched, GIVEN
+        )
 
     def ended(
         self,
@@ -362,6 +388,7 @@ class _Run:
         reasons: list[str],
         kernel: str,
         searched: str,
+        unseen: str,
     ) -> AutoResult:
         if result.is_interrupted:
             reasons.insert(0, "The run was interrupted: fewer draws than planned.")
@@ -373,7 +400,7 @@ class _Run:
             evaluations={name: count for name, count in self.spent.items() if count},
             warnings=tuple(reasons),
         )
-        report = written(made, Account(kernel, searched, self.plan.budget))
+        report = written(made, Account(kernel, searched, self.plan.budget, unseen))
         return dataclasses.replace(made, report=report)
 
 
@@ -381,6 +408,16 @@ def _likely_more(chance: float) -> str:
     return (
         f"There are probably more modes: the chance that the next relaxation finds one is "
         f"{chance:.2f}. Give a larger budget, or starts in other places."
+    )
+
+
+def _unseen(modes: Modes) -> str:
+    """Which modes would have been missed, at least."""
+    if not len(modes):
+        return GIVEN
+    return (
+        f"A mode narrower than about {modes.resolution:.2g} of the width of those found would "
+        f"probably have been missed, as its volume is too small to be hit. {GIVEN}"
     )
 
 

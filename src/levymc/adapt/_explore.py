@@ -20,7 +20,7 @@ from ._target import Target
 BATCH = 16  # relaxations at once
 LARGEST_RADIUS = 300.0
 ALPHA = 1.2
-PATIENCE = 0.05  # of the budget may pass without a new mode
+PATIENCE = 0.08  # of the budget may pass without a new mode
 FLOOR = 1e-5  # of the curvatures, in units of the largest
 POLISHED = 0.01  # nats that a Newton step would still gain
 MOST_POLISHING = 6
@@ -29,6 +29,9 @@ DIP = 0.2  # nats below both ends, without which two modes are one
 NEIGHBOURS = 3
 NEGLIGIBLE = 12.0  # nats of log mass below the best
 MANY = 64
+MOST_NEIGHBOURS = 300
+NEIGHBOURHOOD = 30.0  # the largest radius around a mode in which its neighbours are looked for
+NEW = 0.3  # of its length, by which a direction must leave those that are known
 
 
 class Modes(NamedTuple):
@@ -59,6 +62,16 @@ class Modes(NamedTuple):
         return float(np.sum(self.times_found == 1)) / hits
 
     @property
+    def resolution(self) -> float:
+        """The width, in units of those found, below which a mode would probably be missed.
+
+        A relaxation finds a mode of ρ times the width of the known ones with a probability of the
+        order of ρ^d, the ratio of the volumes: of n relaxations three would, for this ρ.
+        """
+        dimension = self.location.shape[1]
+        return float(min(1.0, (3 / max(self.num_relaxations, 3)) ** (1 / dimension)))
+
+    @property
     def are_too_many(self) -> bool:
         """Whether listing them is hopeless."""
         hit_once = np.mean(self.times_found == 1) if len(self) else 0.0
@@ -85,7 +98,7 @@ def explore(
         logdensity_fn: log φ up to a constant, of any pytree, differentiable.
         key: a JAX random key.
         initial_positions: a pytree whose leaves have the starts along their first axis.
-        budget: evaluations, at most; it ends after a twentieth of these without a new mode.
+        budget: evaluations, at most; it ends after a twelfth of these without a new mode.
 
     Returns:
         `Modes`, the heaviest first, without those whose mass is negligible.
@@ -160,11 +173,22 @@ class Jumps:
     def __init__(self, key: Any) -> None:
         self.key, self.count = key, 0
 
-    def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
-        """A batch of points, and the scales of the modes they come from."""
+    def _next(self) -> tuple[Any, np.random.Generator]:
         self.count += 1
         key = jax.random.fold_in(self.key, self.count)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        return key, np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+
+    def around(self, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
+        """A batch of points in the neighbourhood of one mode."""
+        _, rng = self._next()
+        radii = np.exp(rng.uniform(0.0, np.log(NEIGHBOURHOOD), BATCH))
+        normal = rng.standard_normal((BATCH, len(mode.location)))
+        points = mode.location + radii[:, None] * normal @ mode.factor.T
+        return points, np.full(BATCH, mode.scale)
+
+    def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
+        """A batch of points, and the scales of the modes they come from."""
+        key, rng = self._next()
         dimension = len(modes[0].location)
         heavy = np.asarray(stable.sample(key, ALPHA, (BATCH, dimension)), np.float64)
         points, scales = [], []
@@ -317,6 +341,33 @@ class Atlas:
             if between.min() > min(mode.value, found.value) - DIP:
                 return int(number)
         return None
+
+
+def neighbour_basis(target: Target, key: Any, modes: Modes, budget: int) -> np.ndarray:
+    """Directions from modes to their neighbours, the nearest first, made a basis.
+
+    Where a target has very many modes, these are often along few directions, of which each can be
+    gone by itself: they are the shortest among the differences of all modes that are known.
+    """
+    best = Atlas.of(target, modes).modes[int(np.argmax(modes.logdensity))]
+    atlas, jumps, begun = Atlas(target, [best]), Jumps(key), target.evaluations
+    while target.evaluations - begun < budget and len(atlas.modes) < MOST_NEIGHBOURS:
+        atlas.relax(*jumps.around(best))
+    known = np.concatenate([modes.location, [mode.location for mode in atlas.modes[1:]]])
+    whitened = known @ best.whitening.T
+    first, second = np.triu_indices(len(known), 1)
+    offsets = whitened[first] - whitened[second]
+    offsets = offsets[np.argsort(np.linalg.norm(offsets, axis=1))]
+    dimension = target.dimension
+    chosen, span = np.zeros((dimension, 0)), np.zeros((dimension, 0))
+    for offset in offsets:
+        rest, length = offset - span @ (span.T @ offset), np.linalg.norm(offset)
+        is_new = length > NEAR and np.linalg.norm(rest) > NEW * length
+        if is_new and chosen.shape[1] < dimension:
+            chosen = np.column_stack([chosen, offset])
+            span = np.column_stack([span, rest / np.linalg.norm(rest)])
+    completed, _ = np.linalg.qr(np.column_stack([span, np.eye(dimension)]))
+    return best.factor @ np.column_stack([chosen, completed[:, span.shape[1] : dimension]])
 
 
 def inverse_curvature(hessian: np.ndarray) -> np.ndarray:

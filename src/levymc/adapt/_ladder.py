@@ -11,7 +11,7 @@ from levymc.run import Result, sample
 
 from ._adapted import info_of, whole
 from ._fit import improve, log_reference, shared_places
-from ._moves import Axes, Kernel
+from ._moves import FAR, Axes, Kernel
 from ._reference import Fit, assemble, places_for
 from ._target import Target
 from ._tempered import Tempered, build, usual_chances
@@ -26,7 +26,9 @@ GOOD, POOR = 0.8, 0.05  # harmonic acceptance
 TRIAL = 256  # draws of the reference, to see whether one rung will do
 ENOUGH = 0.25  # harmonic acceptance for that
 NUM_VALUES = 128  # that a kernel along an axis remembers
+TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
+LEAST_SHARE = 0.05  # of far values: no axis is left out
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
 
@@ -35,6 +37,9 @@ class Ladder(NamedTuple):
 
     harmonic: acceptance of the reference's draws, harmonically averaged.
     barrier: Λ, the sum of the rejection rates from rung to rung.
+    shape: the covariance of a mode, by which what is far is told along an axis.
+    basis, other_basis: along whose columns jumps are made, and may be made instead; `other_rate` is
+        how often far ones were accepted along those.
     values: remembered along the axes; empty where no jumps are made along them.
     """
 
@@ -50,6 +55,9 @@ class Ladder(NamedTuple):
     values: np.ndarray
     widths: np.ndarray
     places: int
+    shape: np.ndarray
+    other_basis: np.ndarray
+    other_rate: float
 
     @property
     def cost(self) -> int:
@@ -60,11 +68,22 @@ class Ladder(NamedTuple):
     def has_axes(self) -> bool:
         return bool(self.values.size)
 
+    def _axes(self, dtype: Any) -> Axes:
+        """Axes along which stored values are far apart are gone more often."""
+        apart = np.abs(self.values[:, :, None] - self.values[:, None, :])
+        share = np.mean(apart > FAR * self.widths[:, None, None], axis=(1, 2))
+        return Axes(
+            jnp.asarray(self.basis, dtype),
+            jnp.asarray(np.linalg.inv(self.basis), dtype),
+            jnp.asarray(self.values, dtype),
+            jnp.asarray(self.widths, dtype),
+            jnp.asarray(np.log(share + LEAST_SHARE), dtype),
+        )
+
     def algorithm(self, target: Target, *, gain: float = 0.0) -> Tempered:
         axes = None
         if self.has_axes:
-            parts = (self.basis, np.linalg.inv(self.basis), self.values, self.widths)
-            axes = Axes(*(jnp.asarray(part, target.dtype) for part in parts))
+            axes = self._axes(target.dtype)
         return build(
             target.logdensity_fn,
             assemble(self.fit, target.dtype, self.places),
@@ -75,6 +94,13 @@ class Ladder(NamedTuple):
             gain=gain,
             has_gradient=target.has_gradient,
         )
+
+
+class Directions(NamedTuple):
+    """A basis to jump along, and the covariance of a mode, by which what is far is told."""
+
+    basis: np.ndarray
+    shape: np.ndarray
 
 
 class Draws(NamedTuple):
@@ -91,7 +117,7 @@ def draws_of(target: Target, result: Result) -> Draws:
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
 
 
-def begin(target: Target, key: Any, prior: Fit) -> Ladder:
+def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = None) -> Ladder:
     """A ladder from what exploration found: one rung if the reference is good, eight if not."""
     # Room for components that are split, where that costs little.
     spare = 4 if target.dimension <= 10 else 1
@@ -114,6 +140,9 @@ def begin(target: Target, key: Any, prior: Fit) -> Ladder:
         nothing,
         nothing,
         places,
+        prior.covariances[0] if directions is None else directions.shape,
+        nothing if directions is None else directions.basis,
+        -1.0,
     )
     return ladder._replace(chances=_chances(ladder))
 
@@ -277,7 +306,7 @@ def _chances(ladder: Ladder) -> np.ndarray:
         leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
         mix = np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])
         if ladder.has_axes:
-            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.7 + 0.05 * (not can_leap)])
+            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.75 - 0.05 * can_leap])
         chances[0, 0] = mix
         return chances
     if can_leap:
@@ -294,8 +323,17 @@ def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Lad
     if ladder.points.shape[1] < 2:
         return ladder
     if ladder.has_axes:
-        far = result.info.jump_rates[..., 1]
-        rate = _mean(far[..., None])[0]
+        rate = float(_mean(result.info.jump_rates[..., 1:])[0])
+        if number < TRYING and ladder.other_basis.size and ladder.other_rate < 0:
+            turned = ladder._replace(
+                basis=ladder.other_basis, other_basis=ladder.basis, other_rate=rate
+            )
+            return _remembering(turned, draws)
+        if ladder.other_rate > rate:
+            rate = ladder.other_rate
+            ladder = ladder._replace(
+                basis=ladder.other_basis, other_basis=ladder.basis, other_rate=0.0
+            )
         tour = tour_cost(len(ladder.betas), ladder.barrier, ladder.harmonic)
         is_worth = len(ladder.basis) / max(rate, 1e-9) < WORTH * tour
         if not is_worth or ladder.harmonic >= ENOUGH:
@@ -316,5 +354,6 @@ def _remembering(ladder: Ladder, draws: Draws) -> Ladder:
     flat = _joined(draws.points[:, draws.points.shape[1] // 4 :])
     chosen = flat[np.linspace(0, len(flat) - 1, NUM_VALUES).astype(int)]
     values = np.linalg.solve(ladder.basis, chosen.T)
-    spreads = np.quantile(values, 0.9, axis=1) - np.quantile(values, 0.1, axis=1)
-    return ladder._replace(values=values, widths=np.maximum(spreads, 1e-12) / 20)
+    inverse = np.linalg.inv(ladder.basis)
+    deviations = np.sqrt(np.einsum("ij,jk,ik->i", inverse, ladder.shape, inverse))
+    return ladder._replace(values=values, widths=deviations / 2)

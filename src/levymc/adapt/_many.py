@@ -17,6 +17,7 @@ from ._ladder import (
     FEWEST_STEPS,
     NUM_SYSTEMS,
     POOR,
+    Directions,
     Draws,
     Ladder,
     begin,
@@ -61,7 +62,9 @@ class Monitor:
             return False
         best = np.argmax(draws.ratios, axis=1)
         points = np.unique(draws.points[np.arange(len(best)), best], axis=0)
-        return self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale)) > 0
+        before = len(self.atlas.listed())
+        self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale))
+        return len(self.atlas.listed()) > before  # modes of negligible mass do not count
 
 
 class Plan(NamedTuple):
@@ -75,7 +78,13 @@ class Plan(NamedTuple):
 
 
 def adapt_ladder(
-    target: Target, key: Any, prior: Fit, monitor: Monitor, plan: Plan, restart: int
+    target: Target,
+    key: Any,
+    prior: Fit,
+    monitor: Monitor,
+    plan: Plan,
+    restart: int,
+    directions: Directions | None = None,
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
     is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
@@ -88,7 +97,7 @@ def adapt_ladder(
         return is_new or is_hopeless
 
     key_begin, key_rounds = jax.random.split(key)
-    ladder = begin(target, key_begin, prior)
+    ladder = begin(target, key_begin, prior, directions)
     left = plan.budget - target.evaluations
     return rounds(target, key_rounds, ladder, int(ADAPTING * left), look), is_new
 

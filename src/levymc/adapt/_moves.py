@@ -76,13 +76,14 @@ class Axes:
     r"""Coordinates along which a point can be moved to where others have been.
 
     basis: columns b_j; `inverse` its inverse.  values: u of stored points, a row for each axis.
-    widths: of the t₅ kernels around them.
+    widths: of the t₅ kernels around them.  log_chances: of the axes, up to a constant.
     """
 
     basis: Any
     inverse: Any
     values: Any
     widths: Any
+    log_chances: Any
 
     def log_kernel(self, axis: Array, u: Array) -> Array:
         """log density of the kernel estimate along an axis."""
@@ -96,12 +97,6 @@ class Axes:
         which = (uniform * self.values.shape[1]).astype(int)
         jump = normals[0] / jnp.sqrt(jnp.mean(normals[1:6] ** 2))
         return self.values[axis, which] + self.widths[axis] * jump
-
-
-def no_axes(dimension: int, dtype: Any) -> Axes:
-    """Axes that are there for the shape of the program only."""
-    identity = jnp.eye(dimension, dtype=dtype)
-    return Axes(identity, identity, jnp.zeros((dimension, 128), dtype), jnp.ones(dimension, dtype))
 
 
 class Noise(NamedTuple):
@@ -233,7 +228,7 @@ def _deterministic(uniform: Array, point: Point, reference: Reference, component
 
 
 def _along_axis(which: Array, uniform: Array, normals: Array, point: Point, axes: Axes) -> Along:
-    axis = (which * point.x.size).astype(int)
+    axis = choose(axes.log_chances, which)
     before = axes.inverse[axis] @ point.x
     after = axes.draw(axis, uniform, normals)
     log_ratio = axes.log_kernel(axis, before) - axes.log_kernel(axis, after)

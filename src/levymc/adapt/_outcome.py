@@ -57,12 +57,13 @@ class Account(NamedTuple):
     """What a report is written from.
 
     kernel: which sampler ran, and why, in words.
-    search: what the search for modes saw, in words.
+    search: what the search for modes saw, and not_seen what it could not see, in words.
     """
 
     kernel: str
     search: str
     budget: int
+    not_seen: str
 
 
 def written(result: AutoResult, account: Account) -> str:
@@ -81,13 +82,7 @@ def written(result: AutoResult, account: Account) -> str:
     lines += _indented("Evaluations", [f"{spent:,} of {account.budget:,}: {stages}"])
     if result.warnings:
         lines += _indented("Do not trust this yet", list(result.warnings))
-    lines += _indented(
-        "Not seen",
-        [
-            "Modes much narrower than their distance from those found leave no trace; all numbers "
-            "are given the modes found."
-        ],
-    )
+    lines += _indented("Not seen", [account.not_seen])
     return "\n".join(lines)
 
 

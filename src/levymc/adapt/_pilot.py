@@ -152,7 +152,7 @@ def pilot_map(
     key: Array,
     positions: Any,
     budget: int,
-    covariance: Any,
+    covariance: np.ndarray | None,
     kinds: tuple[str, ...],
 ) -> tuple[_First, int]:
     """The map after a pilot, and what it cost."""
@@ -161,9 +161,9 @@ def pilot_map(
     begin = Fitted(identity(size), "linear", 0.0)
     axes, scales = np.eye(size), first_scales(positions)
     if covariance is not None:
-        axes = np.linalg.cholesky(np.asarray(covariance, np.float64))
+        axes = np.linalg.cholesky(covariance)
         center = flat_draws(jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], positions))
-        begin = Fitted(linear(np.median(center, axis=0), covariance), "linear", 0.0)
+        begin = Fitted(linear(np.median(center, axis=0), covariance), "given", 0.0)
         scales = np.ones(size)
         if allowed // num_chains < FEWEST_VISITS * size:
             return _First(begin, positions), 0
@@ -173,7 +173,7 @@ def pilot_map(
     if walked is None:
         return _First(begin, positions), 0
     flat = flat_draws(walked.later)
-    fitted = fit(flat, kinds) if len(flat) >= FEWEST_DRAWS else begin
+    fitted = fit(flat, kinds, covariance) if len(flat) >= FEWEST_DRAWS else begin
     return _First(fitted, last(walked.result.positions)), walked.evaluations
 
 

@@ -1,6 +1,7 @@
 r"""A map that turns a normal law into one like the target: skew, with tails as heavy as its own."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ SKEWS = np.linspace(-0.95, 0.95, 39)
 LEAST_TAIL, HEAVIEST_TAIL = 0.04, 1.5  # below the first it is noise: then none
 RIDGE, RIDGE_DRAWS = 0.15, 200.0
 SCATTER_ITERATIONS = 50
+FEWEST_TO_HALVE, NUM_BLOCKS = 40, 40
 KINDS = ("linear", "coordinatewise", "elliptical")
 
 
@@ -68,7 +70,7 @@ class TailMap:
 
 
 class Fitted(NamedTuple):
-    """A map, its kind, and by how many nats a draw it beats the linear one.
+    """A map, its kind, and by how many nats a draw it beats the linear one, fitted to the same.
 
     The gain is the best sign of heavy tails: about 20 for ten Cauchy coordinates, 0 for a target
     like a normal law.
@@ -100,8 +102,8 @@ def tail_map(draws: Any, *, kinds: tuple[str, ...] = KINDS) -> Fitted:
     - "elliptical": the median and Tyler's scatter; the tail by regression of the radii's quantiles.
 
     The one under which the draws have the highest mean log density is taken, if it beats the linear
-    one by 0.05 + 0.01 d.  An h that is too small is safe: any h > 0 turns a power tail into a
-    normal one.
+    one by 0.05 + 0.01 d, and for most of the draws that it was not fitted to.  An h that is too
+    small is safe: any h > 0 turns a power tail into a normal one.
 
     Not valid when: the draws are of several modes that are far apart, or of a funnel, whose width
     depends on a coordinate: no map of this kind straightens it.
@@ -144,20 +146,49 @@ def flat_draws(draws: Any) -> np.ndarray:
     return np.concatenate([leaf.reshape(math.prod(leaf.shape[:2]), -1) for leaf in leaves], axis=1)
 
 
-def fit(flat: np.ndarray, kinds: tuple[str, ...] = KINDS) -> Fitted:
-    """The same of vectors."""
-    plain = _fit_linear(flat)
-    best = Fitted(plain, "linear", 0.0)
-    base = float(np.mean(log_density(plain, flat)))
-    least = 0.05 + 0.01 * flat.shape[1] if "linear" in kinds else -math.inf
-    for kind, make in (("coordinatewise", _fit_coordinates), ("elliptical", _fit_radius)):
+def fit(
+    flat: np.ndarray, kinds: tuple[str, ...] = KINDS, covariance: np.ndarray | None = None
+) -> Fitted:
+    """The same of vectors; the linear map of a covariance that is given is one more to choose from.
+
+    Tails are accepted if they tell more of most draws that they were not fitted to than straight
+    lines do: in many coordinates every fit knows the draws that it has seen better than the law.
+    Most, not the mean, which a few draws far out decide; which tails, all draws decide.
+    """
+    seen, unseen = _halves(flat)
+    straight: dict[str, Callable[[np.ndarray], TailMap]] = {"linear": _fit_linear}
+    if covariance is not None:
+        straight["given"] = lambda draws: linear(draws.mean(axis=0), covariance)
+    values = {kind: log_density(make(seen), unseen) for kind, make in straight.items()}
+    chosen = max(values, key=lambda kind: float(np.median(values[kind] - values["linear"])))
+    base = _mean_log(_fit_linear(flat), flat)
+    best = Fitted(straight[chosen](flat), chosen, 0.0)
+    is_forced = "linear" not in kinds
+    least = -math.inf if is_forced else 0.05 + 0.01 * flat.shape[1]
+    for kind, make in BENT.items():
         found = make(flat) if kind in kinds else None
-        if found is None:
-            continue
-        gain = float(np.mean(log_density(found, flat))) - base
-        if gain > max(least, best.gain if best.kind != "linear" else -math.inf):
-            best = Fitted(found, kind, gain)
+        gain = -math.inf if found is None else _mean_log(found, flat) - base
+        if found is not None and gain > least:
+            half = None if is_forced else make(seen)
+            if is_forced or (half is not None and _is_better(half, unseen, values[chosen])):
+                best, least = Fitted(found, kind, gain), gain
     return best
+
+
+def _is_better(fitted: TailMap, flat: np.ndarray, others: np.ndarray) -> bool:
+    return bool(np.median(log_density(fitted, flat) - others) > 0)
+
+
+def _mean_log(fitted: TailMap, flat: np.ndarray) -> float:
+    return float(np.mean(log_density(fitted, flat)))
+
+
+def _halves(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draws to fit to, and others to judge by: blocks in turn, so that both are of all chains."""
+    if len(flat) < FEWEST_TO_HALVE:
+        return flat, flat
+    block = np.arange(len(flat)) * NUM_BLOCKS // len(flat)
+    return flat[block % 2 == 0], flat[block % 2 == 1]
 
 
 def log_density(fitted: TailMap, flat: np.ndarray) -> np.ndarray:
@@ -394,3 +425,9 @@ def _tyler(centred: np.ndarray) -> np.ndarray:
         if change < 1e-6:
             break
     return spread[:, None] * shape * spread
+
+
+BENT: dict[str, Callable[[np.ndarray], TailMap | None]] = {
+    "coordinatewise": _fit_coordinates,
+    "elliptical": _fit_radius,
+}

@@ -22,6 +22,8 @@ from ._tail_map import KINDS, Fitted, fit, flat_draws, identity
 
 WINDOWS = (75, 100, 150, 250)  # draws of each chain, after which the map is fitted again
 CHECKED = 100  # draws for the step size, then as many to judge the map, and the plain metric
+SHORTEST_WINDOW = 25  # draws; shorter ones are joined to the next
+DRAWS_PER_COORDINATE = 10  # for a fit: where a window has fewer, those before it are added
 FIRST_COST = 15.0  # gradients a draw, before any is known
 LEAST_STEP = 0.5  # to begin with: one that is too long costs a gradient, a short one a thousand
 MOST_DIVERGENT = 0.05  # with a map, unless the plain metric diverges half as often
@@ -30,7 +32,7 @@ TREE_SHARE = 0.05  # of the budget, in which the longest trajectories of all cha
 FEWEST_DOUBLINGS, MOST_DOUBLINGS = 5, 10
 WARM_UP_SHARE = 0.45
 # What is worth a note.
-MANY_DIVERGENT, LOW_BFMI, MANY_CUT = 0.01, 0.3, 0.05
+MANY_DIVERGENT, LOW_BFMI, MANY_CUT = 0.02, 0.3, 0.05
 UNJUDGED = (
     "The budget ended before the sampler could be judged: map and step size are those of the last "
     "window. Give a larger budget."
@@ -105,8 +107,8 @@ def one_mode(
 ) -> Adapted:
     """NUTS after a tail map, for a target with one mode: a pilot, then `warm_up`.
 
-    The pilot is a Lévy walk along coordinates, which finds the scales of heavy tails ten times
-    cheaper than gradients do.
+    The pilot is a Lévy walk along coordinates, which finds scales that nobody knows, and tails,
+    without gradients.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree; differentiable.
@@ -124,9 +126,12 @@ def one_mode(
     positions = jax.tree.map(jnp.asarray, initial_positions)
     longest = TREE_SHARE * budget / counts(positions)[0]
     doublings = min(MOST_DOUBLINGS, max(FEWEST_DOUBLINGS, int(math.log2(max(longest, 1.0)))))
+    if covariance is not None:
+        covariance = np.asarray(covariance, np.float64)
     first, spent = pilot_map(logdensity_fn, key_pilot, positions, budget, covariance, kinds)
     sampler = nuts(logdensity_fn, 1.0, first.fitted.map, max_num_doublings=doublings)
-    adapted = warm_up(sampler, key_windows, first.positions, budget=budget - spent, kinds=kinds)
+    stages = _WarmUp(sampler, key_windows, first.positions, budget - spent, kinds, covariance)
+    adapted = stages.run()
     facts = {**adapted.facts, "pilot_map": first.fitted.kind, "pilot_gain": first.fitted.gain}
     return adapted._replace(evaluations={"pilot": spent, **adapted.evaluations}, facts=facts)
 
@@ -202,8 +207,10 @@ class _WarmUp:
         initial_positions: Any,
         budget: int,
         kinds: tuple[str, ...],
+        covariance: np.ndarray | None = None,
     ) -> None:
-        self.algorithm, self.key, self.budget, self.kinds = algorithm, key, budget, kinds
+        self.algorithm, self.key, self.budget = algorithm, key, budget
+        self.kinds, self.covariance = kinds, covariance
         self.positions = jax.tree.map(jnp.asarray, initial_positions)
         self.num_chains, self.size = counts(self.positions)
         self.evaluations: dict[str, int] = {}
@@ -214,8 +221,13 @@ class _WarmUp:
         self.latest = np.zeros((0, self.size))
 
     def run(self) -> Adapted:
-        for number, length in enumerate(WINDOWS, 1):
+        length = 0
+        for number, planned in enumerate(WINDOWS, 1):
+            length += planned
+            if self.share * length < SHORTEST_WINDOW and number < len(WINDOWS):
+                continue  # too short to learn from: the next is longer by it
             window = self.window(f"window {number}", self.fitted, self.step_size, length)
+            length = 0
             if window is not None:
                 self.take(window)
         if not self.evaluations:
@@ -241,12 +253,20 @@ class _WarmUp:
         """Evaluations that are left, for each chain."""
         return (self.budget - sum(self.evaluations.values())) // self.num_chains
 
+    @property
+    def share(self) -> float:
+        """Of the draws that are planned, those that there is room for."""
+        return min(1.0, self.room / (self.cost * self.left))
+
     def take(self, window: _Window) -> None:
         """Learn from a window: map and step size."""
         self.step_size = window.step_size or self.step_size
         draws = window.draws(0.25)
+        if len(draws) < DRAWS_PER_COORDINATE * self.size:  # then earlier ones serve, too
+            draws = np.concatenate([self.latest, draws])
+        self.latest = draws
         if len(draws) >= FEWEST_DRAWS:
-            self.latest, self.fitted = draws, fit(draws, self.kinds)
+            self.fitted = fit(draws, self.kinds, self.covariance)
             # The step of another map: a good one admits about 1, whatever it was before.
             self.step_size = max(self.step_size, LEAST_STEP)
 
@@ -261,7 +281,7 @@ class _WarmUp:
         most: float = math.inf,
     ) -> _Window | None:
         """Run it, shortened where the budget is, and count what it takes; None without room."""
-        share = min(1.0, self.room / (self.cost * self.left))
+        count = max(1, round(self.share * length))
         # Twice what is due to it, as some windows are dearer; but what is made is made.
         allowance = min(self.room, most, max(2 * self.room * length / self.left, 2 * self.longest))
         self.left = max(self.left - length, 1)
@@ -276,7 +296,6 @@ class _WarmUp:
         )
         key = jax.random.fold_in(self.key, self.num_runs)
         self.num_runs += 1
-        count = max(1, round(share * length))
         result = whole(sample(algorithm, key, self.positions, count, progress=False))
         gradients = np.asarray(result.info.num_integration_steps, np.int64)
         spent = self.num_chains + int(gradients.sum())
@@ -375,9 +394,9 @@ def _advice(facts: dict[str, Any]) -> list[str]:
     if facts["divergent"] > MANY_DIVERGENT:
         notes.append(
             f"{facts['divergent']:.1%} of the trajectories diverge: some region, such as the neck "
-            "of a funnel or of a centred hierarchy, is too narrow for the step size, and is "
-            "visited too rarely. Reparametrise: write a group's effects as mean + scale × "
-            "standard ones."
+            "of a funnel or of a centred hierarchy, or the edge of a bounded support, is too "
+            "narrow for the step size, and visited too rarely. Reparametrise: write a group's "
+            "effects as mean + scale × standard ones, a positive number as an exponential."
         )
     if facts["e_bfmi"] < LOW_BFMI:
         notes.append(

@@ -15,6 +15,8 @@ from ._fla import fla as fla
 from ._fla import ula as ula
 from ._flmc import flmc as flmc
 from ._grad_estimator import grad_estimator as grad_estimator
+from ._jumping import JumpingState as JumpingState
+from ._jumping import jumping as jumping
 from ._levy_walk import levy_walk as levy_walk
 from ._mafla import mafla as mafla
 from ._sgfla import sgfla as sgfla

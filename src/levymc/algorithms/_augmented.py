@@ -100,6 +100,9 @@ class Augmented(SamplingAlgorithm[AugmentedState]):
     def init(self, position: Any, rng_key: Any = None) -> AugmentedState:
         return AugmentedState(self.algorithm.init(position, rng_key=rng_key), self.memory)
 
+    def moved(self, state: AugmentedState, position: Any, rng_key: Any = None) -> AugmentedState:
+        return state._replace(inner=self.algorithm.moved(state.inner, position, rng_key))
+
     def step(
         self, key: Array, state: AugmentedState, *minibatch: Any
     ) -> tuple[AugmentedState, Any]:

@@ -43,6 +43,8 @@ class Info(NamedTuple):
         algorithms to which that does no harm, and those that know no log φ.
     drift_error: estimated error of the drift where the step began, the largest of the coordinates,
         relative as the drift says; None where the drift has no estimate.
+    jumps_tried, jumps_accepted: Lévy jumps between modes, since the last draw; None for algorithms
+        without.  See `levymc.jumping`.
     """
 
     step_size: Array
@@ -52,6 +54,8 @@ class Info(NamedTuple):
     taming: Array
     is_outside: Any = None
     drift_error: Array | None = None
+    jumps_tried: Array | None = None
+    jumps_accepted: Array | None = None
 
 
 @runtime_checkable
@@ -95,6 +99,11 @@ class SamplingAlgorithm(Generic[StateT]):
     def step(self, key: Array, state: StateT, *minibatch: Any) -> tuple[StateT, Any]:
         raise NotImplementedError
 
+    def moved(self, state: StateT, position: Any, rng_key: Any = None) -> StateT:
+        """The state of a chain that was put elsewhere: as at a start, but its steps go on."""
+        fresh: Any = self.init(position, rng_key=rng_key)
+        return fresh._replace(step=state.step) if hasattr(state, "step") else fresh
+
     def prepared(self, positions: Any) -> "SamplingAlgorithm[StateT]":
         """The algorithm as it is best for chains that start at positions, along their first axis.
 
@@ -122,8 +131,14 @@ class Foreign(SamplingAlgorithm[Any]):
 
 
 def name_of_other(algorithm: Algorithm) -> str:
-    """That of the module of another library's algorithm, such as "nuts"."""
-    made_by = getattr(algorithm.step, "__module__", "") or ""
+    """That of the module of another library's algorithm, such as "nuts".
+
+    BlackJAX makes most steps in one place, each around a kernel that is in the sampler's module.
+    """
+    made: Any = algorithm.step
+    if inspect.isfunction(made):
+        made = inspect.getclosurevars(made).nonlocals.get("kernel", made)
+    made_by = getattr(made, "__module__", "") or ""
     return made_by.rpartition(".")[2] or type(algorithm).__name__
 
 
@@ -143,6 +158,21 @@ def as_algorithm(algorithm: Any) -> SamplingAlgorithm[Any]:
             "Complete it by levymc.interop.blackjax.stochastic_gradient(algorithm, step_size)."
         )
     return Foreign(algorithm)
+
+
+def check_minibatch(algorithm: SamplingAlgorithm[Any], minibatch: tuple[Any, ...]) -> None:
+    """Refuse a step without the minibatch that it takes, and one with a minibatch it would not."""
+    if len(minibatch) == bool(algorithm.takes_minibatch):
+        return
+    if algorithm.takes_minibatch:
+        raise TypeError(
+            f"`step` of {algorithm.name} must be given a minibatch, got {len(minibatch)} of them. "
+            "Call step(key, state, minibatch)."
+        )
+    raise TypeError(
+        f"`step` of {algorithm.name} takes no minibatch, got {len(minibatch)}. Call "
+        "step(key, state); for stochastic gradients use levymc.sgfla or levymc.sgld."
+    )
 
 
 def check_start(position: Any) -> None:

@@ -18,6 +18,7 @@ from ._base import (
     LangevinState,
     SamplingAlgorithm,
     add,
+    check_minibatch,
     choose,
     is_finite,
     position_dtype,
@@ -217,6 +218,7 @@ class Unadjusted(Langevin):
         return self.label
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
+        check_minibatch(self, minibatch)
         number = schedules.following(state.step)
         proposal = propose(key, state.position, number, self.drift, self.how, state.drift)
         there, is_outside = self.known_at(proposal.position, number), None

@@ -18,7 +18,7 @@ from levymc._checks import (
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm, start
+from ._base import Info, SamplingAlgorithm, check_minibatch, start
 from ._metropolis import accept
 
 
@@ -93,6 +93,7 @@ class LevyWalk(SamplingAlgorithm[LevyWalkState]):
         return LevyWalkState(*start(self.logdensity_fn, position))
 
     def step(self, key: Array, state: LevyWalkState, *minibatch: Any) -> tuple[LevyWalkState, Info]:
+        check_minibatch(self, minibatch)
         key_noise, key_axis, key_accept = jax.random.split(key, 3)
         flat, unflatten = ravel_pytree(state.position)
         scales = ravel_pytree(like("scale", self.scale, state.position))[0].astype(flat.dtype)

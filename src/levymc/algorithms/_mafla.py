@@ -10,7 +10,7 @@ from levymc._checks import check_alpha
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
-from ._base import Info, LangevinState, SamplingAlgorithm
+from ._base import Info, LangevinState, SamplingAlgorithm, check_minibatch
 from ._fla import Langevin, Stepping, in_own_time, propose, stepping
 from ._metropolis import accept
 
@@ -79,6 +79,7 @@ class Mafla(Langevin):
         return "mafla"
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
+        check_minibatch(self, minibatch)
         key_noise, key_accept = jax.random.split(key)
         number, how = schedules.following(state.step), self.how
         proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)

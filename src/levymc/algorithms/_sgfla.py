@@ -9,10 +9,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_alpha, check_like
+from levymc._checks import check_alpha, check_function, check_like
 from levymc._trees import module
 
-from ._base import Info, SamplingAlgorithm, State, check_start_logdensity, choose, start_at
+from ._base import (
+    Info,
+    SamplingAlgorithm,
+    State,
+    check_minibatch,
+    check_start_logdensity,
+    choose,
+    start_at,
+)
 from ._fla import Proposal, Stepping, propose, stepping, unadjusted_info
 from ._grad_estimator import MinibatchGradient
 
@@ -83,11 +91,11 @@ def sgfla(
     References: [simsekli2017], section 3.4.  Departures: the paper has neither option.
     """
     check_alpha(alpha)
-    if curvature is not None and not callable(curvature):
-        raise TypeError(
-            f"`curvature` must be a function of (position, minibatch), got {curvature!r}. "
-            "Such as that which a model's `row_curvature` returns."
-        )
+    remedy = "Its arguments are (position, minibatch), as of what levymc.grad_estimator returns."
+    check_function("grad_estimator", grad_estimator, remedy, 2)
+    if curvature is not None:
+        remedy = "Its arguments are (position, minibatch), as of a model's `row_curvature`."
+        check_function("curvature", curvature, remedy, 2)
     how = stepping(step_size, alpha, integrator, noise, preconditioner)
     return SgFla(grad_estimator, curvature, drifts.gradient_coefficients(alpha), how)
 
@@ -124,6 +132,7 @@ class SgFla(SamplingAlgorithm[State]):
         return jnp.asarray(self.grad_estimator.logprior_fn(position))
 
     def step(self, key: Array, state: State, *minibatch: Any) -> tuple[State, Info]:
+        check_minibatch(self, minibatch)
         number, curvature = schedules.following(state.step), None
         if self.curvature is not None:
             curvature = functools.partial(self._curvature_at, minibatch)

@@ -9,7 +9,6 @@ of arrays, the leaves of pytrees, so that a store can keep it without knowing th
 Steps are made in blocks, for each of which the random bits are drawn at once (see `_hoist`).
 """
 
-import functools
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -531,23 +530,23 @@ def _observe(recipe: Recipe, is_seen: Array, loop: Loop, info: Any) -> Any:
 
 
 def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
-    """The info of all steps since the last draw: of ours the extremes, of other's the last."""
+    """The info of all steps since the last draw: of ours extremes, or sums; of other's the last."""
     if not isinstance(later, Info):
         return later
 
-    def unless_fresh(join: Callable[[Array, Array], Array], old: Array, new: Array) -> Array:
-        return jnp.where(is_fresh, new, join(old, new))
+    def since(join: Callable[[Array, Array], Array], name: str) -> Any:
+        """Of a field that may be None."""
+        old, new = getattr(earlier, name), getattr(later, name)
+        return jax.tree.map(lambda a, b: jnp.where(is_fresh, b, join(a, b)), old, new)
 
     return later._replace(
-        is_divergent=unless_fresh(jnp.logical_or, earlier.is_divergent, later.is_divergent),
-        largest_jump=unless_fresh(jnp.maximum, earlier.largest_jump, later.largest_jump),
-        taming=unless_fresh(jnp.maximum, earlier.taming, later.taming),
-        is_outside=jax.tree.map(
-            functools.partial(unless_fresh, jnp.logical_or), earlier.is_outside, later.is_outside
-        ),
-        drift_error=jax.tree.map(
-            functools.partial(unless_fresh, jnp.maximum), earlier.drift_error, later.drift_error
-        ),
+        is_divergent=since(jnp.logical_or, "is_divergent"),
+        largest_jump=since(jnp.maximum, "largest_jump"),
+        taming=since(jnp.maximum, "taming"),
+        is_outside=since(jnp.logical_or, "is_outside"),
+        drift_error=since(jnp.maximum, "drift_error"),
+        jumps_tried=since(jnp.add, "jumps_tried"),
+        jumps_accepted=since(jnp.add, "jumps_accepted"),
     )
 
 

@@ -45,7 +45,7 @@ from ._engine import (
     rebuild,
 )
 from ._minibatches import source_of
-from .marks import At, Every, MarksLike, as_marks
+from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
 
 FIRST_STEPS = 8
@@ -64,8 +64,8 @@ class Plan(NamedTuple):
     num_chains: int
     num_steps: int
     burn_in: int
-    kept: Every | At
-    seen: Every | At | None
+    kept: Known
+    seen: Known | None
 
     @property
     def total(self) -> int:
@@ -155,7 +155,7 @@ class Part(NamedTuple):
 
 
 def march(
-    run: Run, carry: Leaves, done: int = 0, stops: Every | At | None = None
+    run: Run, carry: Leaves, done: int = 0, stops: Known | None = None
 ) -> Generator[Part, None, None]:
     """Make the steps from `done` on, some per call; a loader that ends, ends the run.
 
@@ -187,7 +187,7 @@ def _compile(run: Run, carry: Leaves) -> None:
     run.program.advance(run.parameters, carry, run.keys, data, call)
 
 
-def _most_steps(plan: Plan, done: int, length: int, stops: Every | At | None) -> int:
+def _most_steps(plan: Plan, done: int, length: int, stops: Known | None) -> int:
     """How many steps the next call may make."""
     after = done - plan.burn_in
     if stops is None or after < 0:
@@ -408,6 +408,12 @@ def _plan(
             f"`observe_every` must be 1 without `observe`, got {observe_every!r}. "
             "To keep fewer draws, use `thin`."
         )
+    for name, marks in (("thin", kept), ("observe_every", seen)):
+        if isinstance(marks, CycleEnds) and unkept % marks.period:
+            raise ValueError(
+                f"`burn_in` must be of whole cycles with `{name}` at their ends, got {unkept} for "
+                f"cycles of {marks.period}: a schedule counts these steps, too."
+            )
     return Plan(num_chains, steps, unkept, kept, None if observe is None else seen)
 
 
@@ -621,7 +627,7 @@ def iterate(
 
 
 def _visits(
-    run: Run, parts: Generator[Part, None, None], stops: Every | At
+    run: Run, parts: Generator[Part, None, None], stops: Known
 ) -> Generator[Visit, None, None]:
     with closing(parts):
         for part in parts:

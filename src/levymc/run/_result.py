@@ -35,6 +35,8 @@ STATISTICS = {
     "taming": "taming",
     "is_outside": "outside",
     "drift_error": "drift_error",
+    "jumps_tried": "jumps_tried",
+    "jumps_accepted": "jumps_accepted",
 }
 
 
@@ -206,7 +208,9 @@ class Result:
         if self.observed:
             text += f", observed {', '.join(self.observed)}"
         if self.num_divergent:
-            text += f", {self.num_divergent} {'refused' if self.is_exact else 'divergent'}"
+            # A trajectory that diverged is no mere refusal, exact though its sampler is.
+            is_refusal = self.is_exact and "energy" not in self.statistics
+            text += f", {self.num_divergent} {'refused' if is_refusal else 'divergent'}"
         if self.num_inexact:
             text += f", {self.num_inexact} with a drift in doubt"
         return text + (", interrupted)" if self.is_interrupted else ")")

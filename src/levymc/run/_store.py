@@ -304,7 +304,7 @@ def go_on(
 
 
 def parts(
-    path: Path, feed: Feed, stops: marks.Every | marks.At, seconds: float
+    path: Path, feed: Feed, stops: marks.Known, seconds: float
 ) -> Generator[Part, None, None]:
     """Make the steps that are missing, with calls that end at the stops.
 

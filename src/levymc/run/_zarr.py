@@ -11,7 +11,7 @@ from levymc._workdir import atomic_bytes
 
 from ._chunks import GROUPS, Chunks
 from ._integrity import StoreError, damaged
-from .marks import At, Every
+from .marks import Known
 
 Node = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Shown(NamedTuple):
 
     chunks: Chunks
     constants: dict[str, np.ndarray]
-    kept: Every | At
+    kept: Known
 
     def metadata(self, done: int, count: int) -> dict[str, bytes]:
         """The metadata files by name, in the order to write them, after so many steps and draws."""

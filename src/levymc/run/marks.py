@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from levymc._checks import check_count
+from levymc._checks import check_count, check_interval, check_one_number
 
 
 @runtime_checkable
@@ -62,13 +62,39 @@ class At(NamedTuple):
         return np.asarray(self.steps[first : first + most], np.int64)
 
 
+class CycleEnds(NamedTuple):
+    """See `cycle_ends`: `length` steps at the end of each cycle of `period`, `spacing` apart."""
+
+    period: int
+    length: int
+    spacing: int = 1
+
+    @property
+    def first(self) -> int:
+        """The first of a cycle."""
+        return self.period - (self.length - 1) * self.spacing
+
+    def within(self, begin: int, end: int, most: int) -> np.ndarray:
+        first = self.count_until(begin)
+        return self.numbered(first, min(self.count_until(end) - first, most))
+
+    def count_until(self, end: int) -> int:
+        cycles, rest = divmod(end, self.period)
+        return cycles * self.length + max(0, (rest - self.first) // self.spacing + 1)
+
+    def numbered(self, first: int, most: int) -> np.ndarray:
+        cycles, places = np.divmod(np.arange(first, first + most), self.length)
+        return cycles * self.period + self.first + places * self.spacing
+
+
 class Logarithmic(NamedTuple):
     """See `logarithmic`."""
 
     num_marks: int
 
 
-MarksLike = int | Sequence[int] | np.ndarray | Every | At | Logarithmic
+Known = Every | At | CycleEnds
+MarksLike = int | Sequence[int] | np.ndarray | Known | Logarithmic
 
 
 def logarithmic(count: int) -> Logarithmic:
@@ -87,9 +113,40 @@ def logarithmic(count: int) -> Logarithmic:
     return Logarithmic(check_count("count", count, "It is the number of steps to look at."))
 
 
-def as_marks(name: str, given: Any, num_steps: int) -> Every | At:
+def cycle_ends(period: int, share: float = 0.2, *, spacing: int = 1) -> CycleEnds:
+    """The last steps of every cycle of so many, as `levymc.schedules.cyclical` makes them.
+
+    Steps are counted after the burn-in: let that be of whole cycles.
+
+    Args:
+        period: steps of a cycle.
+        share: of a cycle, in (0, 1]; at least its last step.
+        spacing: look at every so manieth of these only, counted back from the last.
+
+    Examples:
+        >>> import levymc
+        >>> ends = levymc.marks.cycle_ends(10, 0.3)
+        >>> ends.within(0, 25, 100).tolist()
+        [8, 9, 10, 18, 19, 20]
+
+    References: [zhang2020] keeps the end of a cycle, where steps are small.
+    """
+    steps = check_count("period", period, "It is the number of steps of a cycle.")
+    apart = check_count("spacing", spacing, "Of the last steps, every so manieth is looked at.")
+    check_one_number("share", share, "It is the part of a cycle that is looked at.")
+    check_interval("share", share, 0.0, 1.0, includes_low=False, remedy="Such as 0.2.")
+    last = max(1, round(float(share) * steps))
+    return CycleEnds(steps, -(-last // apart), apart)
+
+
+def as_marks(name: str, given: Any, num_steps: int) -> Known:
     """Understand an argument that tells at which of `num_steps` steps to look."""
-    if isinstance(given, Every | At):
+    if isinstance(given, CycleEnds) and given.first > num_steps:
+        raise ValueError(
+            f"`{name}` must look at one of `num_steps` = {num_steps} steps, got {given}, whose "
+            f"first is {given.first}. Make whole cycles."
+        )
+    if isinstance(given, Every | At | CycleEnds):
         return given
     if isinstance(given, Logarithmic):
         spaced = np.geomspace(1, num_steps, given.num_marks)
@@ -117,9 +174,16 @@ def _listed(name: str, given: Any, num_steps: int) -> At:
     return At(tuple(steps.tolist()))
 
 
-def to_json(marks: Every | At) -> dict[str, Any]:
+def to_json(marks: Known) -> dict[str, Any]:
+    if isinstance(marks, CycleEnds):
+        return {"cycle_ends": list(marks)}
     return {"every": marks.k} if isinstance(marks, Every) else {"at": list(marks.steps)}
 
 
-def from_json(content: dict[str, Any]) -> Every | At:
+def from_json(content: dict[str, Any]) -> Known:
+    if "cycle_ends" in content:
+        ends = CycleEnds(*map(int, content["cycle_ends"]))
+        if not (min(ends) > 0 and ends.first > 0):
+            raise ValueError(f"its cycles are {ends}")
+        return ends
     return Every(int(content["every"])) if "every" in content else At(tuple(content["at"]))

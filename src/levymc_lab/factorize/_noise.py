@@ -6,8 +6,12 @@ r"""The noise of a rating, where none is given: its standard deviation σ as the
 which is where a flat prior's conditional law of σ² has its mass, N being large.  Sweeps of the
 Gibbs sampler make the draws.  One draw's error is a random number: by it alone two runs on some
 thousand ratings differ by a few per cent.  So once the first sweeps are over, σ² is the mean over
-all sweeps since (stochastic approximation with weights 1/n), with an estimate of its Monte Carlo
-error.
+all sweeps since (stochastic approximation with weights 1/n).
+
+Where ratings are few beside the factors, a small σ makes a close fit, and that a small σ: a chain
+then keeps near where its first sweeps led it, some per cent from another.  So there several chains
+are averaged, and how far they are apart tells the Monte Carlo error; where ratings are many, the
+parts of a single chain do.
 """
 
 from collections.abc import Iterator
@@ -34,7 +38,9 @@ FIRST_SWEEPS = 12  # not averaged; from small factors the error settles in about
 # Averaged: many where ratings are few, as they cost nothing and one draw tells little.
 WORK = 2**22  # ratings that are gone through, but
 FEWEST_SWEEPS, MOST_SWEEPS = 16, 256
-NUM_BATCHES = 4  # whose means tell the Monte Carlo error
+MOST_CHAINS = 8
+MOST_CHAIN_RATINGS = 2**16  # in all chains; beyond it there is one
+NUM_BATCHES = 4  # of a single chain, whose means tell the Monte Carlo error
 ROUNDS = 4  # reports of progress
 CHUNK = 2**16  # ratings whose errors are computed at once
 
@@ -112,22 +118,29 @@ def num_sweeps_of(num_ratings: int) -> int:
     return FIRST_SWEEPS + int(np.clip(WORK // num_ratings, FEWEST_SWEEPS, MOST_SWEEPS))
 
 
+def num_chains_of(num_ratings: int) -> int:
+    return int(np.clip(MOST_CHAIN_RATINGS // num_ratings, 1, MOST_CHAINS))
+
+
 def estimate_noise(job: Job, key: Array) -> Iterator[Noise]:
     """Ever better estimates, `ROUNDS` of them."""
     key_start, key_sweeps = jax.random.split(key)
     algorithm, data = _sampler(job)
-    count = algorithm.num_sweeps
+    count, keys = algorithm.num_sweeps, [key_start]
+    if (num_chains := num_chains_of(job.table.training.num_ratings)) > 1:
+        keys = list(jax.random.split(key_start, num_chains))
+    starts = [start_of(job, key) for key in keys]
     stops = [FIRST_SWEEPS + (count - FIRST_SWEEPS) * k // ROUNDS for k in range(1, ROUNDS + 1)]
     visits = levymc.iterate(
         algorithm,
         key_sweeps,
-        start_of(job, key_start),
+        jax.tree.map(lambda *leaves: np.concatenate(leaves), *starts),
         count,
         at=stops,
         minibatches=levymc.whole(data),
     )
     for visit in visits:
-        yield _noise(np.asarray(visit.states.squares)[0, : visit.step], job)
+        yield _noise(np.asarray(visit.states.squares)[:, : visit.step], job)
 
 
 def _sampler(job: Job) -> tuple[NoiseAlgorithm, NoiseData]:
@@ -144,12 +157,15 @@ def _sampler(job: Job) -> tuple[NoiseAlgorithm, NoiseData]:
 
 
 def _noise(squares: np.ndarray, job: Job) -> Noise:
-    """From the mean square errors of the sweeps so far, in the model's units."""
-    counted = squares[FIRST_SWEEPS:].astype(np.float64)
+    """From the mean square errors of each chain's sweeps so far, in the model's units."""
+    counted = squares[:, FIRST_SWEEPS:].astype(np.float64)
     deviation = max(
         job.scale.spread * counted.mean() ** 0.5,
         SMALLEST_SHARE * float(job.table.training.values.std(dtype=np.float64)),
     )
-    means = [batch.mean() for batch in np.array_split(counted, min(NUM_BATCHES, len(counted)))]
+    parts = list(counted)
+    if len(counted) == 1:
+        parts = np.array_split(counted[0], min(NUM_BATCHES, counted.size))
+    means = [part.mean() for part in parts]
     error = np.std(means, ddof=1) / len(means) ** 0.5 if len(means) > 1 else 0.0
     return Noise(float(deviation), float(job.scale.spread**2 * error / (2 * deviation)))
