@@ -3,6 +3,7 @@
 Its kernels are tested by themselves in test_adapt_moves.py and test_tempered.py.
 """
 
+import dataclasses
 import signal
 import subprocess
 import sys
@@ -16,8 +17,10 @@ from tests.bounds import binomial_range, dkw_bound
 from tests.core import auto_run, mixtures
 
 import levymc
+from levymc import diagnostics
 from levymc.adapt import _auto, _many
 from levymc.adapt._auto import has_usable_gradient
+from levymc.adapt._stages import identity_of
 from levymc.adapt._target import Target
 from levymc.run import StoreError
 
@@ -45,13 +48,17 @@ def test_a_result_has_what_is_promised(whole):
     assert whole.positions.shape == (8, whole.num_draws, 2)
     assert whole.positions.dtype == np.float32
     assert np.all(whole.weights == 1)
-    assert whole.is_exact and whole.algorithm == "tempered" and not whole.is_interrupted
+    assert whole.is_exact
+    assert whole.algorithm == "tempered"
+    assert not whole.is_interrupted
     modes = whole.modes
-    assert len(modes) == 4 and modes.location.shape == (4, 2)
+    assert len(modes) == 4
+    assert modes.location.shape == (4, 2)
     assert modes.weight.sum() == pytest.approx(1)
     assert np.all(np.diff(modes.weight) <= 0)
     for array in (modes.standard_error, modes.log_mass, modes.times_found):
-        assert array.shape == (4,) and np.all(np.isfinite(array))
+        assert array.shape == (4,)
+        assert np.all(np.isfinite(array))
     assert abs(whole.log_evidence.value) < 6 * whole.log_evidence.standard_error  # ∫ φ = 1
     assert set(whole.evaluations) == {"checking", "exploring", "adapting", "sampling"}
     assert whole.is_flagged == bool(whole.warnings)
@@ -77,15 +84,13 @@ def test_the_key_decides_everything(whole):
 
 
 def test_check_repeats_the_warnings(whole):
-    import dataclasses
-
-    from levymc import diagnostics
-
     report = diagnostics.check(whole)
-    assert report.is_exact and "warned" not in report.kinds
+    assert report.is_exact
+    assert "warned" not in report.kinds
     doubted = dataclasses.replace(whole, warnings=("The systems disagree.",))
     report = diagnostics.check(doubted)
-    assert report.kinds[0] == "warned" and "The systems disagree." in str(report)
+    assert report.kinds[0] == "warned"
+    assert "The systems disagree." in str(report)
 
 
 # Stores.
@@ -120,10 +125,8 @@ def test_a_store_changes_nothing_and_is_read_again(whole, tmp_path):
         assert sorted(taken.rglob("*")) == before
 
 
-def test_what_differs_in_its_data_only_is_another_density(tmp_path):
+def test_what_differs_in_its_data_only_is_another_density():
     """Data that a density has closed over, few and many."""
-    from levymc.adapt._stages import identity_of
-
     for count in (2, 5000):
         found = set()
         for scale in (1.0, 2.0):
@@ -171,10 +174,11 @@ def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
 
     known = begin()
     assert len(known.modes) == 2
-    adapt = _auto.adapt_ladder
+    adapt, calls = _auto.adapt_ladder, []
 
     def fatal(*given):
-        if given[-1] == 1:
+        calls.append(given)
+        if len(calls) == 2:
             raise RuntimeError("killed")
         return adapt(*given)
 
@@ -215,8 +219,10 @@ def test_interrupted_sampling_gives_what_there_is(
     with monkeypatch.context() as patch:
         patch.setattr(_auto, "draw", interrupted)
         part = auto_run.begin(store)
-    assert part.is_interrupted and part.num_draws == steps
-    assert "interrupted" in part.warnings[0] and part.warnings[0] in part.report
+    assert part.is_interrupted
+    assert part.num_draws == steps
+    assert "interrupted" in part.warnings[0]
+    assert part.warnings[0] in part.report
     assert np.isnan(part.log_evidence.value) == (steps < 8)
     np.testing.assert_array_equal(part.positions, whole.positions[:, :steps])
     assert_same(whole, auto_run.begin(store))
@@ -285,7 +291,8 @@ def test_densities_without_gradients_are_sampled_and_it_is_reported():
     starts = jnp.full((2, 2), 0.5, jnp.float32)
     result = levymc.auto(staircase, jax.random.key(0), starts, budget=budget, progress=False)
     assert_within(result, budget)
-    assert "without gradients" in result.report and result.is_exact
+    assert "without gradients" in result.report
+    assert result.is_exact
     assert "unimodal" not in result.report
     truth = 2 * np.log(2 * np.sum(np.exp(-(np.arange(60.0) ** 2) / 4)))
     assert abs(result.log_evidence.value - truth) < 6 * result.log_evidence.standard_error
@@ -312,7 +319,7 @@ def evidence_errors(count):
 
 
 def test_the_evidence_is_right_in_a_few_calls():
-    """Within six standard errors, nominally 1e-8 for five calls; a constant that is missing shows."""
+    """Within six standard errors, nominally 1e-8; a constant that is missing shows."""
     assert np.max(np.abs(evidence_errors(5))) < 6
 
 
@@ -322,7 +329,7 @@ def test_the_evidence_is_within_three_standard_errors():
     """Of 200 calls 99 % are promised to be.
 
     Exact binomial tail at 1e-6: with a chance of 1 % there are 12 misses at most.  Standard errors
-    that are too small by a third have 4.6 % of misses, and a half 13 %, of which the latter is seen.
+    that are half of what they should be have 13 % of misses, which is seen.
     """
     misses = int(np.sum(np.abs(evidence_errors(200)) > 3))
     assert misses <= binomial_range(200, 0.01, 2e-6)[1]
@@ -348,7 +355,8 @@ def bimodal(count):
 def test_it_is_calibrated_on_a_model_with_two_modes():
     """Simulation-based: of the parameter and a draw of each of the eight systems, ranks are even.
 
-    Data with three values only, so that there are three programs.  DKW at 300 replicates and 1e-6
+    Data with three values only, so that there are three programs.  Where NUTS is chosen there are
+    four chains: of these two draws far apart are taken.  DKW at 300 replicates and 1e-6
     detects 0.31 in the ranks' CDF: a mode that is missed, or that is given all of the weight.
     """
     rng, count = np.random.default_rng(7), 300
@@ -361,7 +369,8 @@ def test_it_is_calibrated_on_a_model_with_two_modes():
         result = levymc.auto(
             models[value], jax.random.key(seed), starts, budget=3000, progress=False
         )
-        last = np.asarray(result.positions)[:, -1, 0]
-        ranks[np.sum(last[:8] < theta) * 8 // len(last[:8])] += 1
+        draws = np.asarray(result.positions)[..., 0]
+        last = draws[:, -1] if len(draws) == 8 else draws[:, [draws.shape[1] // 2, -1]].ravel()
+        ranks[np.sum(last < theta)] += 1
     distance = np.max(np.abs(np.cumsum(ranks) / count - np.arange(1, 10) / 9))
     assert distance < dkw_bound(count, 1e-6)

@@ -125,7 +125,8 @@ def test_a_resumed_run_has_the_same_bytes(tmp_path):
     whole = levymc.sample(algorithm, key, starts, 40, progress=False)
     levymc.sample(algorithm, key, starts, 20, progress=False, store=tmp_path / "run")
     resumed = levymc.resume(tmp_path / "run", num_steps=40, progress=False)
-    assert whole.is_exact and resumed.is_exact
+    assert whole.is_exact
+    assert resumed.is_exact
     assert {leaf.dtype for leaf in jax.tree.leaves(resumed.positions)} == {np.dtype(np.float64)}
     jax.tree.map(np.testing.assert_array_equal, whole.positions, resumed.positions)
 

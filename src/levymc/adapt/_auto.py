@@ -106,6 +106,7 @@ def auto(
     )
     first = jax.tree.map(lambda leaf: leaf[0], starts)
     check_scalar_output("logdensity_fn", logdensity_fn, first)
+    _check_mesh(mesh, store)
     target = Target(logdensity_fn, first, gradient=gradient)
     flat = target.flattened(starts)
     _check_support(target, flat)
@@ -148,6 +149,22 @@ def _checked_starts(positions: Any) -> Any:
             "`initial_positions` must have coordinates, got none. Give a target with some."
         )
     return jax.tree.map(jnp.asarray, positions)
+
+
+def _check_mesh(mesh: Any, store: Any) -> None:
+    """Before anything is spent; the number of devices is checked with the chains."""
+    if mesh is None:
+        return
+    if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
+        raise TypeError(
+            f"`mesh` must be a jax.sharding.Mesh with one axis, got {mesh!r}. "
+            'Such as jax.make_mesh((jax.device_count(),), ("chains",)).'
+        )
+    if store is not None:
+        raise ValueError(
+            f"`mesh` must be None with `store`, got {mesh!r}: a stored program is for one device. "
+            "Leave one of them out."
+        )
 
 
 def _check_support(target: Target, starts: np.ndarray) -> None:

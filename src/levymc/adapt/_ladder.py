@@ -19,6 +19,7 @@ from ._tempered import Tempered, build, usual_chances
 NUM_SYSTEMS = 8  # independent of each other: their spread gives the standard errors
 LENGTHS = np.array([1, 2, 4, 8, 16]) / 31  # of the rounds
 FEWEST_STEPS = 8  # of a round
+MOST_OVER = 1.5  # times what adaptation should cost, where rounds are of the fewest steps
 FIRST_RUNGS = 8
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32)  # each number is another program
 GOOD, POOR = 0.8, 0.05  # harmonic acceptance
@@ -179,7 +180,11 @@ def rounds(
     look: Callable[[Ladder, Draws, int], bool],
 ) -> Ladder:
     """Adapt in rounds that get longer; `look` at each, and end early if it wants to."""
+    begun = target.evaluations
     for number, share in enumerate(LENGTHS):
+        shortest = NUM_SYSTEMS * (FEWEST_STEPS * ladder.cost + 1)
+        if number and target.evaluations - begun + shortest > MOST_OVER * budget:
+            return ladder  # rounds of fewer steps would show nothing
         steps = int(budget * share / (NUM_SYSTEMS * ladder.cost))
         result = whole(run(target, jax.random.fold_in(key, number), ladder, steps, gain=1.0))
         draws = draws_of(target, result)

@@ -14,6 +14,7 @@ from ._bridge import FEWEST_DRAWS, Evidence, bridged, effective_size
 from ._explore import Atlas, Modes
 from ._fit import log_components
 from ._ladder import (
+    FEWEST_STEPS,
     NUM_SYSTEMS,
     POOR,
     Directions,
@@ -32,6 +33,7 @@ from ._target import Target
 
 ADAPTING = 0.3  # of what is left after exploration
 PROBATION = 0.1  # of the frozen kernel's steps, after which is looked for new modes; not kept
+LOOKING = 0.01  # of the budget, for a last look at the draws for new modes
 MOST_RESTARTS = 4
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
 DISAGREEING = 1.05
@@ -104,16 +106,27 @@ def on_probation(
     target: Target, key: Any, ladder: Ladder, monitor: Monitor, plan: Plan
 ) -> tuple[Ladder, bool]:
     """The first steps of the frozen kernel, which are not kept; whether they met a new mode."""
-    left = plan.budget - target.evaluations
+    left = max(plan.budget - target.evaluations, 0)
     steps = int(PROBATION * left / (NUM_SYSTEMS * ladder.cost))
     result = whole(run(target, key, ladder, steps))
     draws = draws_of(target, result)
     return ladder._replace(points=draws.points[:, -1]), monitor.finds_more(draws)
 
 
+def too_late(target: Target, plan: Plan) -> ValueError:
+    """Nothing is left for draws; a run that overspends, or has few of them, would be no answer."""
+    return ValueError(
+        f"`budget` must be larger for this target, got {plan.budget}: {target.evaluations} "
+        "evaluations went into its modes and scales. Give ten times as many."
+    )
+
+
 def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Result:
     """The rest of the budget by the frozen kernel, in a store if there is one."""
-    steps = (plan.budget - target.evaluations) // (NUM_SYSTEMS * ladder.cost)
+    left = plan.budget - target.evaluations - int(LOOKING * plan.budget)
+    steps = left // (NUM_SYSTEMS * ladder.cost)
+    if steps < FEWEST_STEPS:
+        raise too_late(target, plan)
     plan.tell("sampling", target.evaluations, f"{len(ladder.betas)} rungs")
     if plan.store is not None:
         folder = plan.store / name
@@ -163,7 +176,8 @@ def evidence(ladder: Ladder, result: Result) -> Evidence:
     """
     if result.num_draws < FEWEST_DRAWS:
         return Evidence(np.nan, np.nan, 0)
-    ratios = np.moveaxis(np.asarray(info_of(result).ratios, float), -1, 0)
+    # In one order, whether they come from a store or not: sums are rounded by it.
+    ratios = np.ascontiguousarray(np.moveaxis(np.asarray(info_of(result).ratios, float), -1, 0))
     betas = np.concatenate([[0.0], ladder.betas])
     total, contributions = 0.0, np.zeros(ratios.shape[1:])
     for gap, below, above in zip(np.diff(betas), ratios[:-1], ratios[1:], strict=True):

@@ -12,7 +12,7 @@ from levymc.run import Result, resume, sample
 from ._adapted import info_of
 from ._bridge import FEWEST_DRAWS, Evidence, log_evidence
 from ._explore import Modes
-from ._many import Plan
+from ._many import Plan, too_late
 from ._nuts import nuts
 from ._tail_map import identity
 from ._target import Target
@@ -25,6 +25,7 @@ KINDS_IN_WORDS = {
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
 }
+LEAST_LEFT = 500  # evaluations, to warm up and to draw
 AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
 
 
@@ -88,7 +89,7 @@ def _evidence(target: Target, key: Any, result: Result, most: int) -> Evidence:
         target.logdensity_fn,
         key,
         result.positions,
-        logdensities=info_of(result).logdensity,
+        logdensities=np.ascontiguousarray(info_of(result).logdensity),
         most_draws=max(FEWEST_DRAWS, most),
     )
     target.evaluations += found.evaluations
@@ -102,6 +103,8 @@ def _warmed(
     covariance = modes.covariance[0] if len(modes) else None
     chains = target.positions(_first_points(target, key_starts, starts, modes))
     left = plan.budget - target.evaluations
+    if left < LEAST_LEFT:
+        raise too_late(target, plan)
     adapted = one_mode(target.logdensity_fn, key, chains, budget=left, covariance=covariance)
     target.evaluations += sum(adapted.evaluations.values())
     return Warm(
