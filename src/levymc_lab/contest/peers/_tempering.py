@@ -6,7 +6,8 @@ coordinate of their own; neighbours are swapped, even and odd pairs in turn.  Th
 for equal rejection, and its length N minimises the cost of a round trip,
 (N + 1)(2 + 2Λ/(1 - Λ/N)), where Λ is the sum of the rejection rates.
 
-References: Syed, Bouchard-Côté, Deligiannidis and Doucet, "Non-reversible parallel tempering", 2022.
+References: Syed, Bouchard-Côté, Deligiannidis and Doucet, "Non-reversible parallel tempering: a
+scalable highly parallel MCMC scheme", 2022.
 """
 
 import math
@@ -132,34 +133,22 @@ def tempering(problem: Problem, key: Any, budget: int) -> Outcome:
     """Tune ladder, steps and scales on a part of the budget, then sample with what was found."""
     key_start, key_run = jax.random.split(key)
     starts = problem.starts(key_start, NUM_SYSTEMS)
-    dtype = starts.dtype
-    centre = jnp.mean(starts, axis=0)
-    extent = jnp.asarray(problem.extent, dtype)
+    reference = jnp.mean(starts, axis=0), jnp.asarray(problem.extent, starts.dtype)
     ladder = _first_ladder(problem.extent, problem.dimension)
     positions = jnp.repeat(starts[:, None], len(ladder.betas), axis=1)
     spent = 0
     for number in range(ROUNDS):
-        share = TUNING * budget * 2**number / (2**ROUNDS - 1)
         cost = NUM_SYSTEMS * len(ladder.betas)
-        steps = max(4, int(share / cost) - 1)
-        run = _run(
-            problem, ladder, centre, extent, jax.random.fold_in(key_run, number), positions, steps
-        )
+        steps = max(4, int(TUNING * budget * 2**number / (2**ROUNDS - 1) / cost) - 1)
+        key_round = jax.random.fold_in(key_run, number)
+        run = _run(problem, ladder, reference, key_round, positions, steps)
         spent += (steps + 1) * cost
         ladder, kept = _learn(ladder, run)
         positions = jnp.asarray(run.positions[:, -1][:, kept])
     cost = NUM_SYSTEMS * len(ladder.betas)
     steps = (budget - spent) // cost - 1
-    run = _run(
-        problem,
-        ladder,
-        centre,
-        extent,
-        jax.random.fold_in(key_run, ROUNDS),
-        positions,
-        steps,
-        _last,
-    )
+    key_last = jax.random.fold_in(key_run, ROUNDS)
+    run = _run(problem, ladder, reference, key_last, positions, steps, _last)
     return Outcome(run.positions, spent + (steps + 1) * cost)
 
 
@@ -170,15 +159,14 @@ def _last(position: Array) -> Array:
 def _run(
     problem: Problem,
     ladder: Ladder,
-    centre: Any,
-    extent: Any,
+    reference: tuple[Any, Any],
     key: Any,
     positions: Any,
     num_steps: int,
     keep: Any = None,
 ) -> Any:
     cast = Ladder(*(jnp.asarray(one, positions.dtype) for one in ladder))
-    algorithm = Tempering(problem.logdensity_fn, cast, centre, extent)
+    algorithm = Tempering(problem.logdensity_fn, cast, *reference)
     return sample(algorithm, key, positions, num_steps, progress=False, keep=keep)
 
 
