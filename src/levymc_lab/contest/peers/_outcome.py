@@ -54,12 +54,12 @@ _OPEN: list[Clock] = []
 _LOCK = threading.Lock()
 
 
-def _heard(event: str, duration: float, **_: Any) -> None:
+def _heard(event: str, duration_secs: float, **_: Any) -> None:
     """An event says its length when it ends; one may contain others."""
     if _OPEN and event.startswith("/jax/core/compile/"):
         now = time.perf_counter()
         with _LOCK:
-            _OPEN[-1].spans.append((now - duration, now))
+            _OPEN[-1].spans.append((now - duration_secs, now))
 
 
 jax.monitoring.register_event_duration_secs_listener(_heard)

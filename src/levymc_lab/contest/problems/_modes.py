@@ -147,7 +147,7 @@ def _of_bananas(law: "Bananas", **labels: Any) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Bananas:
-    """A mixture of two: z normal, x₁ = 3 z₁, x₂ = z₂ + 0.3 (x₁² - 9) ± 10; the map keeps volumes."""
+    """A mixture of two: z normal, x₁ = 3 z₁, x₂ = z₂ + 0.3 (x₁² - 9) ± 10, others as they are."""
 
     dimension: int
     bend: float = 0.3

@@ -129,7 +129,8 @@ PRIOR_MEANS, PRIOR_SCALES = np.array([0.2, -0.6, 1.2]), np.array([0.9, 0.9, 1.2]
 def flip_flop_logdensity(position: Array) -> Array:
     """log k, log l, log V with normal priors; the logarithms of the concentrations are normal."""
     dtype = position.dtype
-    logs = _concentration(*position, jnp.asarray(TIMES, dtype))
+    log_in, log_out, log_volume = position
+    logs = _concentration(log_in, log_out, log_volume, jnp.asarray(TIMES, dtype))
     z = (jnp.asarray(OBSERVED, dtype) - logs) / NOISE
     prior = (position - jnp.asarray(PRIOR_MEANS, dtype)) / jnp.asarray(PRIOR_SCALES, dtype)
     height = -5.5 * LOG_2PI - 8 * math.log(NOISE) - float(np.log(PRIOR_SCALES).sum())

@@ -1,4 +1,4 @@
-"""What a problem of the contest is: a density, where chains start, and the truth to compare with."""
+"""What a problem of the contest is: a density, where chains start, and the truth."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
