@@ -127,7 +127,7 @@ def _separated(**labels: Any) -> Problem:
     """Tails: along the direction that separates the classes the likelihood tends to one."""
 
     def truth() -> Truth:
-        box = Box([(-math.pi / 2, math.pi / 2)] * 3, [160] * 3, _compact_separated)
+        box = Box([(-math.pi / 2, math.pi / 2)] * 3, [120] * 3, _compact_separated)
         marginals = tuple(
             Marginal.of_cdf(
                 f"x{i}",

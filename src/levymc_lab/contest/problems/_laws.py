@@ -96,7 +96,13 @@ class Mixture:
         if not math.isinf(self.degrees):
             half = self.degrees / 2
             noise /= jnp.sqrt(jax.random.gamma(key_scale, half, (len(component), 1)) / half)
-        moved = jnp.einsum("nij,nj->ni", jnp.asarray(self.factors)[component], noise)
+        if self._are_spheres:
+            moved = jnp.asarray(self.factors[:, 0, :1])[component] * noise
+        else:  # not factors[component]: that would be a matrix for each draw
+            moved = jnp.zeros_like(noise)
+            for number, factor in enumerate(self.factors):
+                is_own = (component == number)[:, None]
+                moved = jnp.where(is_own, noise @ jnp.asarray(factor).T, moved)
         return jnp.asarray(self.means)[component] + share * moved
 
     def cdf(self, direction: np.ndarray) -> Callable[[Any], Any]:

@@ -140,7 +140,7 @@ def flip_flop_logdensity(position: Array) -> Array:
 @entered("flip-flop-ode", "final", "modes")
 def _flip_flop(**labels: Any) -> Problem:
     def truth() -> Truth:
-        box = Box([(-2.2, 1.6), (-2.2, 1.6), (-1.0, 2.8)], [150, 150, 150], flip_flop_logdensity)
+        box = Box([(-2.2, 1.6), (-2.2, 1.6), (-1.0, 2.8)], [120, 120, 120], flip_flop_logdensity)
         swapped = float(box.masses[box.points[..., 0] < box.points[..., 1]].sum())
         return Truth(
             "quadrature",
@@ -186,12 +186,8 @@ class Network:
 
     def logdensity(self, position: Array) -> Array:
         n, dtype = self.units, position.dtype
-        into, bias, out, constant = (
-            position[:n],
-            position[n : 2 * n],
-            position[2 * n : -1],
-            position[-1],
-        )
+        into, bias, out = position[: 3 * n].reshape(3, n)
+        constant = position[-1]
         x, y = (jnp.asarray(one, dtype) for one in self.data)
         fits = jnp.tanh(x[:, None] * into + bias) @ out + constant
         errors = jnp.sum((y - fits) ** 2) / 0.1**2
