@@ -10,6 +10,7 @@ import numpy as np
 from .peers import Outcome
 from .problems import LEVELS, Problem
 
+FEWEST_DRAWS = 8  # of a chain: with fewer nothing can be said of its worth
 MOST_DRAWS = 100_000  # of which effective sizes are computed: they are not so many by far
 
 
@@ -113,7 +114,7 @@ def _thinned(positions: np.ndarray) -> np.ndarray:
 
 def effective(outcome: Outcome) -> tuple[float, float, float]:
     """Bulk and tail size per 1000 evaluations, and R̂; of the worst coordinate."""
-    if not outcome.is_chain or outcome.positions.shape[1] < 8:
+    if not outcome.is_chain or outcome.positions.shape[1] < FEWEST_DRAWS:
         return math.nan, math.nan, math.nan
     import arviz
 
@@ -144,6 +145,8 @@ def _standard_error(indicator: np.ndarray) -> float:
     """Of the mean of a function of the draws, of shape (chain, draw), by its effective size."""
     import arviz
 
+    if indicator.shape[1] < FEWEST_DRAWS:
+        return math.nan
     if np.all(indicator == indicator.flat[0]):
         return 0.0
     with warnings.catch_warnings():

@@ -28,6 +28,7 @@ from ._outcome import Outcome
 NUM_SYSTEMS = 4
 TUNING = 0.35  # of the budget
 ROUNDS = 6  # of lengths 1 : 2 : 4 …
+RESIZING = (1, 3)  # rounds after which the ladder's length is chosen: each is a program
 FIRST_RUNGS = 12
 ACCEPTANCE = 0.57
 SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40)  # few, so that programs are shared
@@ -143,7 +144,8 @@ def tempering(problem: Problem, key: Any, budget: int) -> Outcome:
         key_round = jax.random.fold_in(key_run, number)
         run = _run(problem, ladder, reference, key_round, positions, steps)
         spent += (steps + 1) * cost
-        ladder, kept = _learn(ladder, run)
+        count = len(ladder.betas) - 1 if number not in RESIZING else None
+        ladder, kept = _learn(ladder, run, count)
         positions = jnp.asarray(run.positions[:, -1][:, kept])
     cost = NUM_SYSTEMS * len(ladder.betas)
     steps = (budget - spent) // cost - 1
@@ -177,14 +179,14 @@ def _first_ladder(extent: float, dimension: int) -> Ladder:
     return Ladder(betas, steps, np.repeat(widths[:, None], dimension, axis=1))
 
 
-def _learn(ladder: Ladder, run: Any) -> tuple[Ladder, np.ndarray]:
-    """The next ladder, and which rungs of the last its own start from."""
+def _learn(ladder: Ladder, run: Any, count: int | None) -> tuple[Ladder, np.ndarray]:
+    """The next ladder, of the best length if none is given, and the rungs that its own start from."""
     tried = np.sum(run.info["is_tried"], axis=(0, 1))
     rejections = np.sum(run.info["rejected"] * run.info["is_tried"], axis=(0, 1)) / np.maximum(
         tried, 1
     )
     barrier = np.concatenate([[0.0], np.cumsum(np.clip(rejections, 1e-3, 0.999))])
-    count = _best_count(barrier[-1])
+    count = count or _best_count(barrier[-1])
     wanted = np.linspace(0, barrier[-1], count + 1)
     betas = np.interp(wanted, barrier, ladder.betas)
     betas[0], betas[-1] = 0.0, 1.0

@@ -1,6 +1,7 @@
 """One mode and light tails: what NUTS is good at."""
 
 import math
+from functools import cache
 from typing import Any
 
 import jax
@@ -278,6 +279,7 @@ def _surgical(**labels: Any) -> Problem:
     )
 
 
+@cache
 def _stable_data() -> tuple[np.ndarray, np.ndarray]:
     """60 observations of a line through the origin with slope 1.5 and noise of α = 1.5."""
     rng = np.random.default_rng(15)
@@ -286,15 +288,13 @@ def _stable_data() -> tuple[np.ndarray, np.ndarray]:
     return x, 1.5 * x + noise
 
 
-X_STABLE, Y_STABLE = _stable_data()
-
-
 def stable_regression_logdensity(position: Array) -> Array:
     """Slope, log scale and a: y ~ SαS with α = 1 + expit(a); N(0, 3), N(0, 1), N(0, 1.5) priors."""
     dtype = position.dtype
     slope, log_scale, a = position
     alpha = 1 + jax.nn.sigmoid(a)
-    residuals = jnp.asarray(Y_STABLE, dtype) - slope * jnp.asarray(X_STABLE, dtype)
+    x, y = (jnp.asarray(one, dtype) for one in _stable_data())
+    residuals = y - slope * x
     logs = stable.logpdf(residuals * jnp.exp(-log_scale), alpha) - log_scale
     priors = -(slope**2) / 18 - log_scale**2 / 2 - (a / 1.5) ** 2 / 2
     height = -1.5 * math.log(2 * math.pi) - math.log(3 * 1.5)
