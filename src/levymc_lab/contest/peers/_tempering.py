@@ -180,7 +180,7 @@ def _first_ladder(extent: float, dimension: int) -> Ladder:
 
 
 def _learn(ladder: Ladder, run: Any, count: int | None) -> tuple[Ladder, np.ndarray]:
-    """The next ladder, of the best length if none is given, and the rungs that its own start from."""
+    """The next ladder, of the best length if none is given, and the rungs where its own start."""
     tried = np.sum(run.info["is_tried"], axis=(0, 1))
     rejections = np.sum(run.info["rejected"] * run.info["is_tried"], axis=(0, 1)) / np.maximum(
         tried, 1
