@@ -34,6 +34,7 @@ LAYERS = (
     "data",
     "framework",
     "paper",
+    "contest",
     "factorize",
     "report",
     "cli",

@@ -1,4 +1,4 @@
-"""The experiments by name, in the order of the paper."""
+"""The experiments by name: those of the paper in its order, then ours."""
 
 from importlib import import_module
 
@@ -17,6 +17,7 @@ MODULES = {
     "movielens-posterior": "levymc_lab.paper.movielens_posterior",
     "movielens-stability": "levymc_lab.paper.movielens_stability",
     "sbn-stepsize": "levymc_lab.paper.sbn_stepsize",
+    "contest": "levymc_lab.contest.experiment",
 }
 
 

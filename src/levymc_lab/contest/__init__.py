@@ -1,0 +1,1 @@
+"""A contest of samplers: problems with known truth, peers with equal budgets, honest numbers."""

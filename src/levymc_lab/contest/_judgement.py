@@ -1,0 +1,264 @@
+"""From the runs to tables, and from the tables to the bars that were set before."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from levymc_lab.framework import CellResult, Check, Table, Tables, Verdict
+
+BEST_TV, WORST_TV, FAILED_TV = 0.02, 0.05, 0.1
+SHARE = 0.8  # of the final problems with many modes
+HEAVY, LESS_HEAVY, NOT_WORSE = 20.0, 2.0, 1 / 1.3
+CALIBRATED = 0.9
+OURS = "auto"
+NUTS = ("nuts-dense", "nuts-diagonal")
+RUN_COLUMNS = (
+    "problem", "group", "kind", "tail_index", "method", "budget", "seed", "evaluations", "seconds",
+    "compiling", "is_flagged", "total_variation", "floor", "kolmogorov", "quantile_error", "bulk",
+    "tail", "rhat", "z_weights", "z_marginals", "z_evidence", "notes",
+)  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+def tables(results: Sequence[CellResult]) -> dict[str, Table]:
+    """All runs, and what they come to; final and development problems apart."""
+    done = [result for result in results if not str(result["skipped"])]
+    skipped = {str(r["method"]): str(r["skipped"]) for r in results if str(r["skipped"])}
+    found = {}
+    if skipped:
+        found["skipped"] = Table(
+            "Methods that were not run.",
+            {"method": list(skipped), "reason": list(skipped.values())},
+        )
+    if done:
+        rows = [{name: _plain(result[name]) for name in RUN_COLUMNS} for result in done]
+        found["runs"] = Table.stack("Every run, as it was measured.", rows)
+    for group in ("final", "development"):
+        own = [row for row in done if str(row["group"]) == group]
+        found.update(_of_group(group, own))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _of_group(group: str, rows: Sequence[CellResult]) -> Iterator[tuple[str, Table]]:
+    many = [_weights_row(*part) for part in _grouped(rows) if math.isfinite(part[1][0]["floor"])]
+    one = [_efficiency_row(*part) for part in _grouped(rows) if _has_one_mode(part[1])]
+    if many:
+        caption = "weights of the modes, total variation: median and worst over the seeds."
+        yield f"weights-{group}", Table.stack(f"{group.capitalize()} problems: {caption}", many)
+    if one:
+        caption = "effective sizes of the worst coordinate per 1000 evaluations and per second."
+        yield f"efficiency-{group}", Table.stack(f"{group.capitalize()} problems: {caption}", one)
+
+
+def _has_one_mode(rows: Sequence[Row]) -> bool:
+    return str(rows[0]["kind"]) != "modes"
+
+
+def _grouped(rows: Sequence[CellResult]) -> list[tuple[Row, list[Row]]]:
+    """The rows of each problem, method and budget."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for result in rows:
+        row = {name: _plain(value) for name, value in result.items()}
+        groups.setdefault((row["problem"], row["method"], row["budget"]), []).append(row)
+    return [
+        ({"problem": name, "method": method, "budget": budget}, part)
+        for (name, method, budget), part in groups.items()
+    ]
+
+
+def _median(rows: Sequence[Row], name: str) -> float:
+    """Over the seeds; NaN where it does not apply."""
+    return float(np.median([row[name] for row in rows]))
+
+
+def _weights_row(labels: Row, rows: Sequence[Row]) -> Row:
+    errors = np.array([row["total_variation"] for row in rows])
+    silent = [row for row in rows if row["total_variation"] > FAILED_TV and not row["is_flagged"]]
+    return {
+        **labels,
+        "seeds": len(rows),
+        "median": float(np.median(errors)),
+        "worst": float(np.max(errors)),
+        "floor": float(rows[0]["floor"]),
+        "flagged": sum(bool(row["is_flagged"]) for row in rows),
+        "silent_failures": len(silent),
+        "z_weights": _median(rows, "z_weights"),
+        "z_evidence": _median(rows, "z_evidence"),
+        "evaluations": _median(rows, "evaluations"),
+        "seconds": _median(rows, "seconds"),
+    }
+
+
+def _efficiency_row(labels: Row, rows: Sequence[Row]) -> Row:
+    thousands = np.array([row["evaluations"] / 1000 for row in rows])
+    seconds = np.array([row["seconds"] for row in rows])
+    least = np.array([min(row["bulk"], row["tail"]) for row in rows])
+    return {
+        **labels,
+        "kind": rows[0]["kind"],
+        "tail_index": rows[0]["tail_index"],
+        "seeds": len(rows),
+        "bulk": _median(rows, "bulk"),
+        "tail": _median(rows, "tail"),
+        "per_second": float(np.median(least * thousands / seconds)),
+        "kolmogorov": _median(rows, "kolmogorov"),
+        "worst_kolmogorov": max(row["kolmogorov"] for row in rows),
+        "flagged": sum(bool(row["is_flagged"]) for row in rows),
+        "z_marginals": _median(rows, "z_marginals"),
+        "z_evidence": _median(rows, "z_evidence"),
+        "evaluations": _median(rows, "evaluations"),
+        "seconds": _median(rows, "seconds"),
+    }
+
+
+def by_method(table: Table | None, budget: int) -> dict[str, dict[str, dict[str, Any]]]:
+    """Rows of one budget, by problem and method."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in table.where(budget=budget).rows() if table is not None else ():
+        found.setdefault(row["problem"], {})[row["method"]] = row
+    return found
+
+
+def efficiency_ratio(row: Row, reference: Row) -> float:
+    """Per evaluation, the smaller of the ratios of bulk and tail sizes."""
+    pairs = [(row[name], reference[name]) for name in ("bulk", "tail")]
+    if not all(math.isfinite(one) and math.isfinite(other) for one, other in pairs):
+        return math.nan
+    return min(one / other if other else math.inf for one, other in pairs)
+
+
+def checks(tables: Tables, budget: int) -> list[Check]:
+    """The bars, on the final problems; those that the runs so far allow."""
+    many = by_method(tables.get("weights-final"), budget)
+    one = by_method(tables.get("efficiency-final"), budget)
+    return [
+        *_weights_checks({name: rows for name, rows in many.items() if OURS in rows}),
+        *_efficiency_checks({name: rows for name, rows in one.items() if OURS in rows}),
+        *_calibration_check(many, one),
+    ]
+
+
+def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
+    if not many:
+        return
+    ours = [rows[OURS] for rows in many.values()]
+    good = [
+        row["median"] <= max(BEST_TV, 2 * row["floor"]) and row["worst"] <= WORST_TV for row in ours
+    ]
+    yield Check.above(
+        "final problems with many modes: share with small errors of the weights",
+        np.mean(good),
+        SHARE,
+        reason=f"total variation at most {BEST_TV} (or twice that of independent draws) in the "
+        f"median over the seeds, and {WORST_TV} at worst; missed on "
+        f"{_listed(name for name, is_good in zip(many, good, strict=True) if not is_good)}",
+    )
+    rivals = {name: _best_rival(rows) for name, rows in many.items()}
+    ahead = {name: many[name][OURS]["median"] <= best for name, (_, best) in rivals.items() if best}
+    if ahead:
+        behind = (f"{name} ({rivals[name][0]})" for name, is_ahead in ahead.items() if not is_ahead)
+        yield Check.above(
+            "final problems with many modes: share on which no peer has smaller errors",
+            np.mean(list(ahead.values())),
+            SHARE,
+            reason=f"medians over the seeds; behind on {_listed(behind)}",
+        )
+    silent = {name: rows[OURS]["silent_failures"] for name, rows in many.items()}
+    yield Check.below(
+        "final problems with many modes: runs that failed without a warning",
+        sum(silent.values()),
+        0,
+        reason=f"a total variation above {FAILED_TV} must be flagged; it was not on "
+        f"{_listed(name for name, count in silent.items() if count)}",
+    )
+
+
+def _best_rival(rows: Mapping[str, Row]) -> tuple[str, float]:
+    """The peer of the smallest median error, and that; 0 if there is none."""
+    found = {name: row["median"] for name, row in rows.items() if name != OURS}
+    best = min(found, key=lambda name: found[name], default="")
+    return best, found.get(best, 0.0)
+
+
+def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
+    for name, rows in one.items():
+        ours, dense = rows[OURS], rows.get(NUTS[0])
+        if dense is None:
+            continue
+        ratio = efficiency_ratio(ours, dense)
+        if ours["kind"] == "heavy":
+            bar = HEAVY if ours["tail_index"] < 2 else LESS_HEAVY
+            yield Check.above(
+                f"{name}: effective draws per evaluation, over NUTS",
+                ratio,
+                bar,
+                reason="the smaller of the ratios of bulk and tail sizes; "
+                f"tail index {ours['tail_index']:g}",
+            )
+        elif ours["flagged"] < ours["seeds"]:
+            yield Check.above(
+                f"{name}: not worse than NUTS per evaluation without a warning",
+                ratio,
+                NOT_WORSE,
+                reason="the smaller of the ratios of bulk and tail sizes",
+            )
+        if ours["kind"] == "light":
+            fastest = max(rows[method]["per_second"] for method in NUTS if method in rows)
+            yield Check.above(
+                f"{name}: effective draws per second, over the faster NUTS",
+                ours["per_second"] / fastest,
+                NOT_WORSE,
+                reason="without compilation; bulk or tail, whichever is smaller",
+            )
+
+
+def _calibration_check(
+    many: Mapping[str, Mapping[str, Row]], one: Mapping[str, Mapping[str, Row]]
+) -> Iterator[Check]:
+    ratios = {}
+    for group, error in ((many, "z_weights"), (one, "z_marginals")):
+        for name, rows in group.items():
+            if OURS in rows:
+                stated = [rows[OURS][error], rows[OURS]["z_evidence"]]
+                known = [value for value in stated if not math.isnan(value)]
+                if known:
+                    ratios[name] = max(known)
+    if ratios:
+        yield Check.above(
+            "final problems: share within two stated standard errors",
+            np.mean([ratio <= 2 for ratio in ratios.values()]),
+            CALIBRATED,
+            reason="weights of modes or marginal probabilities, root mean square, and log "
+            "evidence; medians over the seeds; missed on "
+            f"{_listed(name for name, ratio in ratios.items() if not ratio <= 2)}",
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def verdict(tables: Tables, checks: Sequence[Check], budget: int) -> Verdict:
+    """How many of the bars were cleared, and on how many problems the errors were smallest."""
+    words = []
+    if checks:
+        held = sum(check.holds for check in checks)
+        words.append(f"{held} of {len(checks)} bars were cleared.")
+    many = by_method(tables.get("weights-final"), budget)
+    compared = {name: rows for name, rows in many.items() if OURS in rows and len(rows) > 1}
+    if compared:
+        ahead = [rows[OURS]["median"] <= _best_rival(rows)[1] for rows in compared.values()]
+        words.append(
+            f"With {budget:,} evaluations levymc.auto has the smallest errors of the weights on "
+            f"{sum(ahead)} of {len(ahead)} final problems with many modes."
+        )
+    if "skipped" in tables:
+        words.append("Not run: " + " ".join(tables["skipped"]["reason"].tolist()))
+    return Verdict("measured here", " ".join(words) or "Nothing was compared.")

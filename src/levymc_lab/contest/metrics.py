@@ -1,0 +1,233 @@
+"""What is measured of an outcome: errors against the truth, and how much the draws are worth."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .peers import Outcome
+from .problems import LEVELS, Problem
+
+FEWEST_DRAWS = 8  # of a chain: with fewer nothing can be said of its worth
+MOST_DRAWS = 100_000  # of which effective sizes are computed: they are not so many by far
+
+
+@dataclass(frozen=True)
+class Measures:
+    """NaN wherever something does not apply.
+
+    total_variation: of the weights of the modes, the mean over the ways to tell them apart.
+    floor: its mean for as many independent draws as the budget has evaluations.
+    kolmogorov: largest distance of a marginal's distribution function from the truth, over the
+        line where that is known, else at the reference quantiles.
+    quantile_error: largest error of a quantile at `LEVELS`, in robust standard deviations.
+    bulk, tail: effective sample size per 1000 evaluations, of the worst coordinate.
+    rhat: the largest, rank-normalised.
+    z_weights, z_marginals: root mean square of error over standard error: the stated ones of the
+        weights where the sampler states them, else those that the draws give.
+    z_evidence: error of the log evidence over its stated standard error.
+    """
+
+    total_variation: float
+    floor: float
+    kolmogorov: float
+    quantile_error: float
+    bulk: float
+    tail: float
+    rhat: float
+    z_weights: float
+    z_marginals: float
+    z_evidence: float
+
+
+def measure(problem: Problem, outcome: Outcome, budget: int) -> Measures:
+    """All of it."""
+    flat = outcome.positions.reshape(-1, problem.dimension)
+    bulk, tail, rhat = effective(outcome)
+    distances, errors = _marginal_errors(problem, flat)
+    return Measures(
+        total_variation=total_variation(problem, flat),
+        floor=floor(problem, budget),
+        kolmogorov=max(distances, default=math.nan),
+        quantile_error=max(errors, default=math.nan),
+        bulk=bulk,
+        tail=tail,
+        rhat=rhat,
+        z_weights=z_weights(problem, outcome),
+        z_marginals=z_marginals(problem, outcome),
+        z_evidence=z_evidence(problem, outcome),
+    )
+
+
+def total_variation(problem: Problem, positions: np.ndarray) -> float:
+    """½ Σ |share - weight|, the mean over the ways to tell the modes apart."""
+    if problem.mode_of is None:
+        return math.nan
+    labels = problem.mode_of(positions)
+    return float(
+        np.mean(
+            [
+                np.abs(_shares(labels[:, way], len(weights)) - weights).sum() / 2
+                for way, weights in enumerate(problem.truth.weights)
+            ]
+        )
+    )
+
+
+def _shares(labels: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(labels, minlength=count) / labels.size
+
+
+def floor(problem: Problem, budget: int) -> float:
+    """The mean of the total variation for `budget` independent draws: E|N(0, s)| = s √(2/π)."""
+    if problem.mode_of is None:
+        return math.nan
+    spreads = [np.sqrt(w * (1 - w) / budget).sum() for w in problem.truth.weights]
+    return float(np.mean(spreads) / 2 * math.sqrt(2 / math.pi))
+
+
+def _marginal_errors(problem: Problem, positions: np.ndarray) -> tuple[list[float], list[float]]:
+    """For each marginal the Kolmogorov distance and the largest error of a quantile."""
+    distances, errors = [], []
+    for marginal in problem.truth.marginals:
+        values = np.sort(marginal.of(positions))
+        if marginal.cdf is not None:
+            levels, steps = marginal.cdf(values), np.arange(values.size + 1) / values.size
+            distance = max(np.max(steps[1:] - levels), np.max(levels - steps[:-1]))
+        else:
+            below = np.searchsorted(values, marginal.quantiles, side="right") / values.size
+            distance = np.max(np.abs(below - LEVELS))
+        distances.append(float(distance))
+        found = np.quantile(values, LEVELS)
+        errors.append(float(np.max(np.abs(found - marginal.quantiles)) / marginal.scale))
+    return distances, errors
+
+
+def _thinned(positions: np.ndarray) -> np.ndarray:
+    """At most `MOST_DRAWS` draws, evenly."""
+    chains, draws = positions.shape[:2]
+    step = max(1, -(-chains * draws // MOST_DRAWS))
+    return positions[:, ::step]
+
+
+def effective(outcome: Outcome) -> tuple[float, float, float]:
+    """Bulk and tail size per 1000 evaluations, and R̂; of the worst coordinate."""
+    if not outcome.is_chain or outcome.positions.shape[1] < FEWEST_DRAWS:
+        return math.nan, math.nan, math.nan
+    import arviz
+
+    draws = _thinned(outcome.positions)
+    rates = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of chains that never moved; their numbers say so
+        for index in range(draws.shape[2]):
+            one = np.ascontiguousarray(draws[:, :, index])
+            rates.append(
+                (
+                    arviz.ess(one, method="bulk"),
+                    arviz.ess(one, method="tail"),
+                    arviz.rhat(one) if len(one) > 1 else math.nan,
+                )
+            )
+    bulk, tail, rhat = np.array(rates, float).T
+    scale = 1000 / outcome.evaluations
+    return _worst(bulk) * scale, _worst(tail) * scale, float(np.max(rhat))
+
+
+def _worst(sizes: np.ndarray) -> float:
+    """The smallest; a coordinate that never moved is worth nothing."""
+    return float(np.min(np.where(np.isfinite(sizes), sizes, 0.0)))
+
+
+def _standard_error(indicator: np.ndarray) -> float:
+    """Of the mean of a function of the draws, of shape (chain, draw), by its effective size."""
+    import arviz
+
+    if indicator.shape[1] < FEWEST_DRAWS:
+        return math.nan
+    if np.all(indicator == indicator.flat[0]):
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        size = float(arviz.ess(indicator, method="mean"))
+    return float(np.std(indicator) / math.sqrt(max(size, 1.0)))
+
+
+def z_weights(problem: Problem, outcome: Outcome) -> float:
+    """Root mean square over the modes of error / standard error."""
+    if problem.mode_of is None or not outcome.is_chain:
+        return math.nan
+    stated = _stated_weights(problem, outcome)
+    if stated is not None:
+        return _root_mean_square(*stated)
+    draws = _thinned(outcome.positions)
+    labels = problem.mode_of(draws.reshape(-1, problem.dimension))
+    errors, scales = [], []
+    for way, weights in enumerate(problem.truth.weights):
+        own = labels[:, way].reshape(draws.shape[:2])
+        for mode, weight in enumerate(weights):
+            indicator = (own == mode).astype(float)
+            errors.append(indicator.mean() - weight)
+            scales.append(_standard_error(indicator))
+    return _root_mean_square(np.array(errors), np.array(scales))
+
+
+def _stated_weights(problem: Problem, outcome: Outcome) -> tuple[np.ndarray, np.ndarray] | None:
+    """Errors and standard errors of the weights that the sampler itself reports.
+
+    Its modes are told apart by where they lie; those that belong to one of ours are added up.
+    """
+    modes = outcome.modes
+    if modes is None or problem.mode_of is None or len(problem.truth.weights) > 1:
+        return None
+    labels = problem.mode_of(modes.location)[:, 0]
+    weights = problem.truth.weights[0]
+    found = np.bincount(labels, modes.weight, minlength=len(weights))
+    variance = np.bincount(labels, modes.standard_error**2, minlength=len(weights))
+    return found - weights, np.sqrt(variance)
+
+
+def _root_mean_square(errors: np.ndarray, scales: np.ndarray) -> float:
+    """Of the ratios; an error where none is stated counts as infinite."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(np.abs(errors) > 0, np.abs(errors) / scales, 0.0)
+    return float(np.sqrt(np.mean(ratios**2)))
+
+
+def z_marginals(problem: Problem, outcome: Outcome) -> float:
+    """Root mean square over marginals and levels of the error of P(X ≤ quantile)."""
+    marginals = problem.truth.marginals
+    if not marginals or not outcome.is_chain:
+        return math.nan
+    draws = _thinned(outcome.positions)
+    flat = draws.reshape(-1, problem.dimension)
+    ratios = []
+    for marginal in marginals:
+        values = marginal.of(flat).reshape(draws.shape[:2])
+        density = _density(marginal.quantiles)
+        for level, quantile, error, height in zip(
+            LEVELS, marginal.quantiles, marginal.errors, density, strict=True
+        ):
+            indicator = (values <= quantile).astype(float)
+            scale = math.hypot(_standard_error(indicator), height * error)
+            gap = abs(indicator.mean() - level)
+            ratios.append(gap / scale if scale else math.inf)
+    return float(np.sqrt(np.mean(np.square(ratios))))
+
+
+def _density(quantiles: np.ndarray) -> np.ndarray:
+    """Roughly, at the quantiles: what turns an error of theirs into one of a probability."""
+    return np.gradient(np.array(LEVELS), quantiles)
+
+
+def z_evidence(problem: Problem, outcome: Outcome) -> float:
+    if outcome.log_evidence is None or not math.isfinite(problem.truth.log_evidence):
+        return math.nan
+    value, error = outcome.log_evidence
+    return abs(value - problem.truth.log_evidence) / error if error else math.inf
+
+
+def as_row(measures: Measures) -> dict[str, Any]:
+    return {name: float(value) for name, value in vars(measures).items()}

@@ -1,0 +1,193 @@
+"""The contest: tables, bars and figures, from runs that are made up, and one that is run."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from levymc_lab import framework
+from levymc_lab.contest import _judgement, experiment, problems
+from levymc_lab.contest.experiment import EXPERIMENT, Contest
+from levymc_lab.framework import style
+
+FINAL = tuple(problems.names("final"))
+
+
+def made_up(config, errors, sizes, *, flags=(), skipped=()):
+    """Results of all cells: `errors` and `sizes` are of a problem, a method and a seed."""
+    results = {}
+    for cell in experiment.cells(config):
+        labels = {name: cell[name] for name in ("problem", "method", "budget", "seed")}
+        if cell["method"] in skipped:
+            results[cell.id] = {**labels, "skipped": f"{cell['method']} is missing."}
+            continue
+        problem = problems.get(cell["problem"])
+        is_many = problem.kind == "modes"
+        size = math.nan if cell["method"] == "smc" else sizes(problem, cell["method"])
+        results[cell.id] = {
+            **labels,
+            "skipped": "",
+            "group": problem.group,
+            "kind": problem.kind,
+            "tail_index": problem.tail_index,
+            "evaluations": cell["budget"],
+            "seconds": 2.0,
+            "compiling": 1.0,
+            "is_flagged": (cell["problem"], cell["method"]) in flags,
+            "notes": "",
+            "total_variation": errors(problem, cell["method"], cell["seed"])
+            if is_many
+            else math.nan,
+            "floor": 0.002 if is_many else math.nan,
+            "kolmogorov": 0.01,
+            "quantile_error": 0.02,
+            "bulk": size,
+            "tail": size / 2,
+            "rhat": 1.0,
+            "z_weights": 1.0 if is_many else math.nan,
+            "z_marginals": 1.0,
+            "z_evidence": math.nan,
+        }
+    return results
+
+
+def small(methods=("auto", "nuts-dense", "tempering"), seeds=3, names=FINAL):
+    return Contest(problems=names, methods=methods, budget=200_000, num_seeds=seeds)
+
+
+def good_errors(problem, method, seed):
+    return {"auto": 0.004, "tempering": 0.03}.get(method, 0.5) * (1 + 0.2 * seed)
+
+
+def good_sizes(problem, method):
+    return {"auto": 50.0 if problem.kind == "heavy" else 2.0, "nuts-dense": 2.0}.get(method, 1.0)
+
+
+def judged(config, results):
+    tables = EXPERIMENT.tables(config, results)
+    checks, verdict = EXPERIMENT.judge(config, tables)
+    return tables, {check.name: check for check in checks}, verdict
+
+
+def test_all_bars_are_cleared_where_they_should_be():
+    config = small()
+    tables, checks, verdict = judged(config, made_up(config, good_errors, good_sizes))
+    assert len(checks) > 10
+    assert all(check.holds for check in checks.values())
+    assert "smallest errors" in verdict.words
+    row = tables["weights-final"].where(problem="sensors", method="auto")
+    assert row["median"][0] == pytest.approx(0.0048)
+    assert row["worst"][0] == pytest.approx(0.0056)
+
+
+def test_a_failure_without_a_warning_is_counted_and_with_one_is_not():
+    config = small()
+
+    def errors(problem, method, seed):
+        bad = problem.name == "narrow-60" and method == "auto"
+        return 0.7 if bad else good_errors(problem, method, seed)
+
+    name = "final problems with many modes: runs that failed without a warning"
+    _, checks, _ = judged(config, made_up(config, errors, good_sizes))
+    assert checks[name].measured == 3
+    assert "narrow-60" in checks[name].reason
+    flagged = made_up(config, errors, good_sizes, flags={("narrow-60", "auto")})
+    assert judged(config, flagged)[1][name].holds
+
+
+def test_bars_are_missed_where_they_should_be():
+    config = small()
+
+    def errors(problem, method, seed):
+        worse = {"auto": 0.04, "tempering": 0.03}
+        return worse.get(method, 0.5)
+
+    def sizes(problem, method):
+        return {"auto": 1.0, "nuts-dense": 2.0}.get(method, 1.0)
+
+    _, checks, _ = judged(config, made_up(config, errors, sizes))
+    assert not checks[
+        "final problems with many modes: share with small errors of the weights"
+    ].holds
+    assert not checks[
+        "final problems with many modes: share on which no peer has smaller errors"
+    ].holds
+    heavy = checks["cauchy-rotated-10: effective draws per evaluation, over NUTS"]
+    assert (heavy.measured, heavy.target) == (0.5, 20.0)
+    light = checks["gaussian-200: effective draws per second, over the faster NUTS"]
+    assert not light.holds
+    flagged = {(name, "auto") for name in problems.names("final", "hard")}
+    _, checks, _ = judged(config, made_up(config, errors, sizes, flags=flagged))
+    assert "funnel-10: not worse than NUTS per evaluation without a warning" not in checks
+
+
+def test_standard_errors_that_do_not_hold_are_found():
+    config = small()
+    results = made_up(config, good_errors, good_sizes)
+    for result in results.values():
+        if result["problem"] in FINAL[:8]:
+            result.update(z_weights=5.0, z_marginals=5.0)
+    _, checks, _ = judged(config, results)
+    found = checks["final problems: share within two stated standard errors"]
+    assert found.measured == pytest.approx(1 - 8 / len(FINAL))
+    assert not found.holds
+
+
+def test_a_method_that_is_missing_is_skipped_with_a_sentence():
+    config = small(names=("double-well", "cauchy-10"))
+    results = made_up(config, good_errors, good_sizes, skipped=("auto",))
+    tables, checks, verdict = judged(config, results)
+    assert not checks
+    assert "auto is missing." in verdict.words
+    assert set(tables["runs"]["method"]) == {"nuts-dense", "tempering"}
+
+
+@pytest.mark.parametrize("part", [1, 2, 7])
+def test_any_part_of_the_cells_is_shown(part):
+    config = small(names=("double-well", "sensors", "cauchy-10", "pumps"))
+    whole = made_up(config, good_errors, good_sizes, skipped=("tempering",))
+    for first in (0, 10, 20):
+        some = dict(list(whole.items())[first : first + part])
+        tables, checks, _ = judged(config, some)
+        with style.styled():
+            assert EXPERIMENT.figures(config, tables).keys() == EXPERIMENT.captions.keys()
+        assert all(not math.isnan(check.target) for check in checks.values())
+
+
+def test_cells_of_a_problem_follow_each_other_and_methods_share_keys():
+    config = EXPERIMENT.config("paper")
+    cells = EXPERIMENT.checked_cells(config)
+    names = [cell["problem"] for cell in cells]
+    assert len({name for i, name in enumerate(names) if i == 0 or names[i - 1] != name}) == len(
+        set(names)
+    )
+    assert set(names) == set(problems.names())
+    one = [cell for cell in cells if cell["problem"] == "sensors" and cell["seed"] == 0]
+    assert len({cell.stream for cell in one}) == 1
+    large = {cell["problem"] for cell in cells if cell["budget"] == 1_000_000}
+    assert large == set(FINAL)
+
+
+def test_a_run_in_tiny(tmp_path):
+    """MALA on the double well; another method that is missing does no harm."""
+    tiny = Contest(problems=("double-well",), methods=("auto", "mala"), budget=2000, num_seeds=1)
+    one = dataclasses.replace(EXPERIMENT, profiles={"quick": tiny, "paper": tiny})
+    results = framework.run(one, tmp_path, jobs=0)
+    row = results.tables["runs"].where(method="mala").rows()[0]
+    assert row["evaluations"] <= 2000
+    assert row["total_variation"] == pytest.approx(0.457, abs=0.01)  # it stays where it starts
+    assert row["seconds"] > 0
+    assert np.isfinite(row["bulk"])
+    assert (tmp_path / "contest/figures/contest-weights.png").exists()
+
+
+@pytest.mark.nightly
+def test_the_quick_profile_runs(tmp_path):
+    results = framework.run(EXPERIMENT, tmp_path, jobs=0)
+    assert results.verdict.kind == "measured here"
+
+
+def test_the_best_rival_is_the_one_of_the_smallest_error():
+    rows = {"auto": {"median": 0.1}, "smc": {"median": 0.3}, "tempering": {"median": 0.2}}
+    assert _judgement._best_rival(rows) == ("tempering", 0.2)
