@@ -81,7 +81,7 @@ KERNELS = [
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize(("kernel", "basis"), KERNELS)
 def test_every_move_satisfies_detailed_balance(kernel, basis, beta, starts):
-    """A pair of cells with 1000 moves shows an asymmetry of 60 to 40; defects: see below."""
+    """A pair of cells with 2000 moves shows an asymmetry of 60 to 40; defects: see below."""
     p_value, rate = p_value_of(system(kernel, beta, basis), starts[beta])
     assert 0.05 < rate < 0.95  # the test has something to do
     assert p_value > FALSE_ALARM

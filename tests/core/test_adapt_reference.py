@@ -59,13 +59,14 @@ def test_the_density_integrates_to_one():
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_draws_follow_the_density(dtype):
-    """On two projections, on which a multivariate t is a t: DKW, 0.01 in the CDF is seen.
+    """On two projections, on which a multivariate t is a t.
 
-    That is a tenth of the shells' weight; without shells, or with the wide law's degrees in the
-    place of others, the test fails.
+    DKW at 6e5 draws and 1e-8 detects 0.008 in the CDF, in float32: without shells it is off by
+    0.012, without their spread by 0.011, with 3 degrees for infinitely many by 0.023.
     """
     reference = mixtures.misfit(dtype)
-    keys = jax.random.split(jax.random.key(1), COUNT)
+    count = 600_000 if dtype == jnp.float32 else COUNT
+    keys = jax.random.split(jax.random.key(1), count)
     draws = np.asarray(jax.jit(jax.vmap(reference.sample))(keys))
     assert draws.dtype == dtype
     for direction in (np.array([1.0, 0.0]), np.array([0.6, -0.8])):
@@ -78,7 +79,7 @@ def test_draws_follow_the_density(dtype):
             ]
             return sum(parts)
 
-        assert distance_to(draws @ direction, cdf) < dkw_bound(COUNT, FALSE_ALARM)
+        assert distance_to(draws @ direction, cdf) < dkw_bound(count, FALSE_ALARM)
 
 
 def test_radii_of_draws_follow_the_law_of_one_component():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -256,6 +257,16 @@ def test_arguments_outside_their_range_are_refused():
     bounded = lambda x: jnp.where(x[0] < 0, -jnp.sum(x**2), -jnp.inf)  # noqa: E731
     refused("Start inside the support", logdensity_fn=bounded)
     refused("`mesh` must be a jax.sharding.Mesh", TypeError, mesh=3)
+
+
+def test_a_budget_that_went_into_adaptation_is_refused():
+    """In the place of overspending, or of a handful of draws."""
+    target = Target(FOUR, STARTS[0])
+    target.evaluations = 1950
+    plan = _many.Plan(2000, lambda stage, spent, note: None, None, None, {})
+    ladder = SimpleNamespace(cost=16, betas=np.ones(1))
+    with pytest.raises(ValueError, match="`budget` must be larger for this target, got 2000: 1950"):
+        _many.draw(target, jax.random.key(0), ladder, plan, "draws")
 
 
 # Without gradients.

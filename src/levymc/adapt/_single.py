@@ -21,6 +21,7 @@ from ._warm_up import one_mode
 NUM_CHAINS = 4
 FOR_EVIDENCE = 0.02  # of the budget
 KINDS_IN_WORDS = {
+    "given": "map that the budget was too small to refit",
     "linear": "linear map, as no tail is heavy",
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
