@@ -53,7 +53,7 @@ def test_a_result_has_what_is_promised(whole):
     assert whole.algorithm == "tempered"
     assert not whole.is_interrupted
     modes = whole.modes
-    assert len(modes) == 4
+    assert modes.num_modes == 4
     assert modes.location.shape == (4, 2)
     assert modes.weight.sum() == pytest.approx(1)
     assert np.all(np.diff(modes.weight) <= 0)

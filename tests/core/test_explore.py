@@ -25,7 +25,7 @@ def test_all_modes_are_found_whatever_the_unit(scale):
         jnp.full((2, 2), 4.0) * scale,
         budget=6000,
     )
-    assert len(found) == 4
+    assert found.num_modes == 4
     np.testing.assert_allclose(found.location, targets.FOUR_MODES_MEANS * scale, atol=0.05 * scale)
     masses = found.log_mass - 2 * np.log(scale)
     np.testing.assert_allclose(masses, np.log(targets.FOUR_MODES_WEIGHTS), atol=0.05)
@@ -40,7 +40,7 @@ def funnel(x):
 def test_a_funnel_has_few_modes():
     """Its ridge stops relaxations anywhere; without a look for dips there are dozens of them."""
     found = explore(funnel, jax.random.key(1), jnp.zeros((4, 3)), budget=10_000)
-    assert 1 <= len(found) <= 3
+    assert 1 <= found.num_modes <= 3
 
 
 def test_what_is_lower_than_a_dip_joins_two_modes():
@@ -50,8 +50,8 @@ def test_what_is_lower_than_a_dip_joins_two_modes():
         return lambda x: jnp.logaddexp(-((x - half) ** 2) / 2, -((x + half) ** 2) / 2)[0]
 
     starts = jnp.array([[-3.0], [3.0]])
-    assert len(explore(humps(1.25), jax.random.key(0), starts, budget=2000)) == 1
-    assert len(explore(humps(2.2), jax.random.key(0), starts, budget=2000)) == 2
+    assert explore(humps(1.25), jax.random.key(0), starts, budget=2000).num_modes == 1
+    assert explore(humps(2.2), jax.random.key(0), starts, budget=2000).num_modes == 2
 
 
 def with_hits(times):

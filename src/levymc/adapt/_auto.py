@@ -42,6 +42,7 @@ EXPLORING = 0.25  # of the budget, at most
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
+FEWEST_RELAXATIONS = 100
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
 
 
@@ -228,7 +229,7 @@ class _Run:
             lambda kept: Modes(**kept),
         )
         self.note("exploring")
-        if not len(modes):
+        if not modes.num_modes:
             return self.by_nuts(modes)
         for restart in range(MOST_RESTARTS + 1):
             sampled = self.tempered(modes, restart)
@@ -289,10 +290,8 @@ class _Run:
     def finished(self, sampled: Sampled) -> AutoResult:
         target, (result, ladder, modes, _) = self.target, sampled
         points = target.flattened(result.positions)
-        chance = modes.chance_of_another
         reasons = objections(target, ladder, modes, sampled)
-        if chance > HIGHEST_CHANCE:
-            reasons.insert(0, _likely_more(chance))
+        reasons[:0] = _of_search(modes)
         rungs = len(ladder.betas)
         kernel = (
             f"tempering from a mixture of {len(ladder.fit.weights)} t laws over {rungs} "
@@ -317,14 +316,14 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         reasons = list(single.notes)
-        if not len(modes):
+        if not modes.num_modes:
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
-        elif modes.chance_of_another > HIGHEST_CHANCE:
-            reasons.insert(0, _likely_more(modes.chance_of_another))
+        else:
+            reasons[:0] = _of_search(modes)
         listed = FoundModes(
             target.positions(modes.location),
-            np.ones(len(modes)),
-            np.zeros(len(modes)),
+            np.ones(modes.num_modes),
+            np.zeros(modes.num_modes),
             modes.log_mass,
             modes.times_found,
         )
@@ -371,7 +370,7 @@ class _Run:
             f"mixture of {len(ladder.fit.weights)} t laws over {len(ladder.betas)} rungs"
         )
         searched = (
-            f"Lévy walks from the starts saw what {len(modes)} components fit; nothing tells "
+            f"Lévy walks from the starts saw what {modes.num_modes} components fit; nothing tells "
             "whether there is more."
         )
         reasons = objections(target, ladder, modes, sampled)
@@ -404,6 +403,19 @@ class _Run:
         return dataclasses.replace(made, report=report)
 
 
+def _of_search(modes: Modes) -> list[str]:
+    """Reasons not to trust that all modes were found."""
+    found = []
+    if modes.chance_of_another > HIGHEST_CHANCE:
+        found.append(_likely_more(modes.chance_of_another))
+    if modes.num_relaxations < FEWEST_RELAXATIONS:
+        found.append(
+            f"Only {modes.num_relaxations} relaxations were made, too few to have seen much of the "
+            "target. Give a larger budget."
+        )
+    return found
+
+
 def _likely_more(chance: float) -> str:
     return (
         f"There are probably more modes: the chance that the next relaxation finds one is "
@@ -413,7 +425,7 @@ def _likely_more(chance: float) -> str:
 
 def _unseen(modes: Modes) -> str:
     """Which modes would have been missed, at least."""
-    if not len(modes):
+    if not modes.num_modes:
         return GIVEN
     return (
         f"A mode narrower than about {modes.resolution:.2g} of the width of those found would "
@@ -422,9 +434,9 @@ def _unseen(modes: Modes) -> str:
 
 
 def _searched(modes: Modes) -> str:
-    if not len(modes):
+    if not modes.num_modes:
         return f"none found in {modes.num_relaxations} relaxations."
-    what = f"{len(modes)} found" if len(modes) > 1 else "one found, no other"
+    what = f"{modes.num_modes} found" if modes.num_modes > 1 else "one found, no other"
     lost = f" ({modes.num_lost} of them ended nowhere)" if modes.num_lost else ""
     listing = " Too many to list." if modes.are_too_many else ""
     return (
@@ -435,7 +447,7 @@ def _searched(modes: Modes) -> str:
 
 def is_for_nuts(ladder: Ladder, modes: Modes) -> bool:
     """Whether one mode was found that no t mixture fits well."""
-    return len(modes) == 1 and (ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1)
+    return modes.num_modes == 1 and (ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1)
 
 
 def ladder_from(kept: dict[str, Any]) -> Ladder:

@@ -52,14 +52,18 @@ class Modes(NamedTuple):
     num_lost: int = 0
     evaluations: int = 0
 
-    def __len__(self) -> int:
+    @property
+    def num_modes(self) -> int:
         return len(self.location)
 
     @property
     def chance_of_another(self) -> float:
-        """By Good and Turing: modes that were hit once for each relaxation that hit any."""
+        """By Good and Turing: modes that were hit once for each relaxation that hit any.
+
+        At least one for all of them: that none was hit once proves little where they are few.
+        """
         hits = max(int(self.times_found.sum()), 1)
-        return float(np.sum(self.times_found == 1)) / hits
+        return max(float(np.sum(self.times_found == 1)), 1.0) / hits
 
     @property
     def resolution(self) -> float:
@@ -74,8 +78,8 @@ class Modes(NamedTuple):
     @property
     def are_too_many(self) -> bool:
         """Whether listing them is hopeless."""
-        hit_once = np.mean(self.times_found == 1) if len(self) else 0.0
-        return len(self) >= MANY and hit_once > 0.5 and self.chance_of_another > 0.2
+        hit_once = np.mean(self.times_found == 1) if self.num_modes else 0.0
+        return self.num_modes >= MANY and hit_once > 0.5 and self.chance_of_another > 0.2
 
 
 def explore(

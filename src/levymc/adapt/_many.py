@@ -156,7 +156,7 @@ def weights_of(modes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def found_modes(target: Target, ladder: Ladder, modes: Modes, points: np.ndarray) -> FoundModes:
-    weight, error = weights_of(labels(target, ladder, points), len(modes))
+    weight, error = weights_of(labels(target, ladder, points), modes.num_modes)
     order = np.argsort(-weight, kind="stable")
     return FoundModes(
         target.positions(modes.location[order]),
@@ -196,7 +196,7 @@ def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -
     """Reasons not to trust the draws."""
     found = []
     points = target.flattened(sampled.result.positions)
-    worst = disagreement(points, labels(target, ladder, points), len(modes))
+    worst = disagreement(points, labels(target, ladder, points), modes.num_modes)
     if worst > DISAGREEING:
         found.append(
             f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "

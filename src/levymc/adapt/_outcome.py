@@ -27,7 +27,8 @@ class FoundModes(NamedTuple):
     log_mass: np.ndarray
     times_found: np.ndarray
 
-    def __len__(self) -> int:
+    @property
+    def num_modes(self) -> int:
         return len(self.weight)
 
 
@@ -91,7 +92,7 @@ def _indented(title: str, sentences: list[str]) -> list[str]:
 
 
 def _mode_lines(modes: FoundModes | None) -> list[str]:
-    if modes is None or not len(modes):
+    if modes is None or not modes.num_modes:
         return []
     lines = [
         f"weight {weight:.4f} ± {error:.4f}, log mass {mass:.2f}, found {times} times"
@@ -103,4 +104,7 @@ def _mode_lines(modes: FoundModes | None) -> list[str]:
             strict=True,
         )
     ]
-    return [*lines, *([f"and {len(modes) - MOST_SHOWN} more"] * (len(modes) > MOST_SHOWN))]
+    return [
+        *lines,
+        *([f"and {modes.num_modes - MOST_SHOWN} more"] * (modes.num_modes > MOST_SHOWN)),
+    ]

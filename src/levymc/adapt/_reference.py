@@ -130,7 +130,7 @@ def laplace(modes: Any) -> Fit:
         return pooled(modes)
     logs = modes.log_mass / 2
     weights = np.exp(logs - logs.max())
-    count = len(modes)
+    count = modes.num_modes
     return Fit(
         weights / weights.sum(),
         modes.location,
@@ -142,7 +142,9 @@ def laplace(modes: Any) -> Fit:
 
 def pooled(modes: Any) -> Fit:
     """One component that is as wide as all modes together."""
-    mean, covariance = _moments(np.ones(len(modes)) / len(modes), modes.location, modes.covariance)
+    mean, covariance = _moments(
+        np.ones(modes.num_modes) / modes.num_modes, modes.location, modes.covariance
+    )
     return Fit(
         np.ones(1), mean[None], covariance[None], np.full(1, POOLED_DEGREES), np.zeros(1, int)
     )

@@ -101,7 +101,7 @@ def _warmed(
     target: Target, key_starts: Any, key: Any, starts: np.ndarray, modes: Modes, plan: Plan
 ) -> Warm:
     plan.tell("adapting", target.evaluations, "one mode")
-    covariance = modes.covariance[0] if len(modes) else None
+    covariance = modes.covariance[0] if modes.num_modes else None
     chains = target.positions(_first_points(target, key_starts, starts, modes))
     left = plan.budget - target.evaluations
     if left < LEAST_LEFT:
@@ -119,7 +119,7 @@ def _warmed(
 
 def _first_points(target: Target, key: Any, starts: np.ndarray, modes: Modes) -> np.ndarray:
     """Where the chains start: around the mode, or at the given starts where there is none."""
-    if not len(modes):
+    if not modes.num_modes:
         return starts[np.arange(NUM_CHAINS) % len(starts)]
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     center, factor = modes.location[0], np.linalg.cholesky(modes.covariance[0])
