@@ -3,7 +3,7 @@ r"""Non-reversible parallel tempering from a wide Gaussian, tuned on the run.
 Rung k samples q^{1-β_k} π^{β_k}, where q = N(start, extents²) is told to it: a Gaussian that covers
 all of the mass, with a scale for each coordinate.  Rung 0 is drawn from q, the others move by MALA,
 with a step and coordinates' scales of their own; neighbours are swapped, even and odd pairs in
-turn.  The ladder is spaced for equal rejection, and its length N minimises the cost of a round trip,
+turn.  The ladder is spaced for equal rejection; its length N minimises the cost of a round trip,
 (N + 1)(2 + 2Λ/(1 - Λ/N)), where Λ is the sum of the rejection rates.
 
 References: Syed, Bouchard-Côté, Deligiannidis and Doucet, "Non-reversible parallel tempering: a
