@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 from tests.bounds import dkw_bound
 
+import levymc
 from levymc.run import sample
 from levymc_lab.contest import metrics, peers, problems
 from levymc_lab.contest.__main__ import main
@@ -38,6 +40,34 @@ def test_peers_keep_their_budgets(method, most):
     measures = metrics.measure(problem, outcome, budget)
     assert 0 <= measures.total_variation < most
     assert measures.floor < 0.01
+
+
+def test_auto_is_called_as_a_user_calls_it(monkeypatch):
+    """With a stand-in that draws exactly; what it states goes into the outcome."""
+    problem = problems.get("four-modes")
+
+    def stand_in(logdensity_fn, key, initial_positions, *, budget, progress, store=None):
+        assert logdensity_fn is problem.logdensity_fn
+        assert initial_positions.shape == (8, 2)
+        modes = SimpleNamespace(
+            location=problem.logdensity_fn.__self__.means,
+            weight=problem.truth.weights[0],
+            standard_error=np.full(4, 0.01),
+        )
+        return SimpleNamespace(
+            positions=problem.sample(key, 800).reshape(8, 100, 2),
+            modes=modes,
+            log_evidence=SimpleNamespace(value=0.01, standard_error=0.02),
+            evaluations={"explore": 100, "sample": budget - 100},
+            is_flagged=True,
+            warnings=("a sentence",),
+        )
+
+    monkeypatch.setattr(levymc, "auto", stand_in, raising=False)
+    outcome = peers.run(problem, "auto", jax.random.key(0), 1000)
+    assert (outcome.evaluations, outcome.is_flagged, outcome.notes) == (1000, True, ("a sentence",))
+    assert metrics.z_weights(problem, outcome) == 0
+    assert metrics.z_evidence(problem, outcome) == pytest.approx(0.5)
 
 
 def test_a_method_that_is_not_there_is_refused():

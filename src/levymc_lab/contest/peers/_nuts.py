@@ -15,13 +15,13 @@ from levymc_lab.contest.problems import Problem
 from ._outcome import Outcome
 
 NUM_CHAINS = 4
-WARM_UP = 1000  # steps of a chain, as Stan has them
+WARM_UP = 1000  # steps of a chain at most, as many as Stan has
 MOST_WARM_UP = 0.6  # of the budget: where it is not enough, what was learned by then is used
 LOOK = 25  # steps between looks at what the warm-up has cost
 
 
 class WarmState(NamedTuple):
-    """A chain, what its warm-up has learned, its cost so far, and the cost of late steps."""
+    """A chain, what its warm-up has learned, and what it has cost."""
 
     position: Any
     chain: Any
@@ -121,41 +121,70 @@ def nuts(problem: Problem, key: Any, budget: int, *, is_diagonal: bool) -> Outco
     """Warm up, then draw until the budget is spent; a leapfrog step is an evaluation."""
     key_start, key_warm, key_draw = jax.random.split(key, 3)
     starts = problem.starts(key_start, NUM_CHAINS)
-    state, cost = _warm_up(problem, key_warm, starts, budget, is_diagonal=is_diagonal)
-    spent = int(np.sum(state.evaluations))
-    step_sizes = np.exp(np.asarray(state.step_size_state.log_step_size_avg))
-    metrics = np.asarray(state.metric_state.inverse_mass_matrix)
-    algorithms = [Nuts(problem.logdensity_fn, step_sizes[c], metrics[c]) for c in range(NUM_CHAINS)]
-    positions, used = _draw(algorithms, key_draw, state.position, budget - spent, cost)
+    warm = _warm_up(problem, key_warm, starts, budget, is_diagonal=is_diagonal)
+    algorithms = [
+        Nuts(problem.logdensity_fn, size, metric)
+        for size, metric in zip(warm.step_sizes, warm.metrics, strict=True)
+    ]
+    left = budget - warm.evaluations
+    positions, used = _draw(algorithms, key_draw, warm.positions, left, warm.cost)
     divergent = () if used.divergent == 0 else (f"{used.divergent} divergent transitions",)
-    return Outcome(positions, spent + used.evaluations, notes=divergent)
+    return Outcome(positions, warm.evaluations + used.evaluations, notes=divergent)
 
 
-def _warm_up(
-    problem: Problem, key: Any, starts: Any, budget: int, *, is_diagonal: bool
-) -> tuple[Any, float]:
-    """The state after the warm-up, and the mean cost of a step in its last quarter or so."""
+class _Warm(NamedTuple):
+    """What a warm-up leaves for each chain, and the mean cost of a late step of all chains."""
+
+    positions: Any
+    step_sizes: np.ndarray
+    metrics: np.ndarray
+    evaluations: int
+    cost: float
+
+
+def _warm_up(problem: Problem, key: Any, starts: Any, budget: int, *, is_diagonal: bool) -> _Warm:
+    """First the step size alone, which tells the cost; then windows of the length it allows."""
+    key_first, key_windows = jax.random.split(key)
+
+    def adapt(key: Any, positions: Any, schedule: np.ndarray, most: float) -> _Warm:
+        stages, ends = np.zeros((2, WARM_UP), int)  # of one length, so that programs are shared
+        stages[: len(schedule)], ends[: len(schedule)] = schedule.T
+        algorithm = WarmUp(
+            problem.logdensity_fn, is_diagonal, jnp.asarray(stages), jnp.asarray(ends, bool)
+        )
+        return _adapt(algorithm, key, positions, len(schedule), most)
+
+    brief = adapt(key_first, starts, np.zeros((3 * LOOK, 2), int), 0.3 * budget)
+    left = MOST_WARM_UP * budget - brief.evaluations
+    num_steps = int(np.clip(left / brief.cost, 4 * LOOK, WARM_UP)) // LOOK * LOOK
+    windows = _schedule(num_steps, 1 if is_diagonal else problem.dimension)
+    warm = adapt(key_windows, brief.positions, windows, left)
+    return warm._replace(evaluations=brief.evaluations + warm.evaluations)
+
+
+def _schedule(num_steps: int, dimension: int) -> np.ndarray:
+    """Stan's windows; of a dense metric the first is long enough for it to have full rank."""
     from blackjax.adaptation.window_adaptation import build_schedule
 
-    # Chains of a small budget cannot afford a thousand steps.
-    num_steps = int(np.clip(budget / (NUM_CHAINS * 30), 4 * LOOK, WARM_UP)) // LOOK * LOOK
-    schedule = np.asarray(build_schedule(num_steps))
-    algorithm = WarmUp(
-        problem.logdensity_fn,
-        is_diagonal,
-        jnp.asarray(schedule[:, 0]),
-        jnp.asarray(schedule[:, 1], bool),
-    )
-    history = [(0, NUM_CHAINS)]
-    state: Any = None
-    for visit in iterate(algorithm, key, starts, num_steps, at=LOOK):
+    return np.asarray(build_schedule(num_steps, first_window_size=max(25, 2 * dimension)), int)
+
+
+def _adapt(algorithm: WarmUp, key: Any, positions: Any, num_steps: int, most: float) -> _Warm:
+    """Run a warm-up, at most until so many evaluations are spent."""
+    history, state = [(0, NUM_CHAINS)], None
+    for visit in iterate(algorithm, key, positions, num_steps, at=LOOK):
         state = visit.states
         history.append((visit.step, int(np.sum(state.evaluations))))
-        if history[-1][1] > MOST_WARM_UP * budget:
+        if history[-1][1] > most:
             break
-    last, total = history[-1]
+    assert state is not None
+    sizes, (last, total) = state.step_size_state, history[-1]
     before, earlier = history[max(0, len(history) - 1 - max(1, len(history) // 4))]
-    return state, (total - earlier) / (last - before)
+    # Where a window has just begun there is no average yet.
+    is_fresh = np.asarray(sizes.step) < LOOK
+    logs = np.where(is_fresh, sizes.log_step_size, sizes.log_step_size_avg)
+    metrics = np.asarray(state.metric_state.inverse_mass_matrix)
+    return _Warm(state.position, np.exp(logs), metrics, total, (total - earlier) / (last - before))
 
 
 class _Used(NamedTuple):

@@ -28,7 +28,7 @@ def smc(problem: Problem, key: Any, budget: int) -> Outcome:
     """Particles whose number the budget allows; those of the end have equal weights."""
     key_start, key_pilot, key_run = jax.random.split(key, 3)
     centre = jnp.mean(problem.starts(key_start, 8), axis=0)
-    reference = _Reference(centre, jnp.asarray(problem.extent, centre.dtype))
+    reference = _Reference(centre, jnp.asarray(problem.extents, centre.dtype))
     pilot = _cool(problem, reference, key_pilot, PILOT, budget // 4)
     left = budget - pilot.evaluations
     wanted = left / (COST * 1.1 * (pilot.temperatures + 2))

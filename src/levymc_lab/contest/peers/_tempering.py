@@ -1,9 +1,9 @@
 r"""Non-reversible parallel tempering from a wide Gaussian, tuned on the run.
 
-Rung k samples q^{1-β_k} π^{β_k}, where q = N(start, extent²) is told to it: a Gaussian that covers
-all of the mass.  Rung 0 is drawn from q, the others move by MALA, with a step and a scale for each
-coordinate of their own; neighbours are swapped, even and odd pairs in turn.  The ladder is spaced
-for equal rejection, and its length N minimises the cost of a round trip,
+Rung k samples q^{1-β_k} π^{β_k}, where q = N(start, extents²) is told to it: a Gaussian that covers
+all of the mass, with a scale for each coordinate.  Rung 0 is drawn from q, the others move by MALA,
+with a step and coordinates' scales of their own; neighbours are swapped, even and odd pairs in
+turn.  The ladder is spaced for equal rejection; its length N minimises the cost of a round trip,
 (N + 1)(2 + 2Λ/(1 - Λ/N)), where Λ is the sum of the rejection rates.
 
 References: Syed, Bouchard-Côté, Deligiannidis and Doucet, "Non-reversible parallel tempering: a
@@ -134,8 +134,8 @@ def tempering(problem: Problem, key: Any, budget: int) -> Outcome:
     """Tune ladder, steps and scales on a part of the budget, then sample with what was found."""
     key_start, key_run = jax.random.split(key)
     starts = problem.starts(key_start, NUM_SYSTEMS)
-    reference = jnp.mean(starts, axis=0), jnp.asarray(problem.extent, starts.dtype)
-    ladder = _first_ladder(problem.extent, problem.dimension)
+    reference = jnp.mean(starts, axis=0), jnp.asarray(problem.extents, starts.dtype)
+    ladder = _first_ladder(problem.extents)
     positions = jnp.repeat(starts[:, None], len(ladder.betas), axis=1)
     spent = 0
     for number in range(ROUNDS):
@@ -172,11 +172,12 @@ def _run(
     return sample(algorithm, key, positions, num_steps, progress=False, keep=keep)
 
 
-def _first_ladder(extent: float, dimension: int) -> Ladder:
+def _first_ladder(extents: np.ndarray) -> Ladder:
+    """Geometric, with scales that shrink from the reference's to a tenth."""
     betas = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, FIRST_RUNGS)])
-    widths = extent / np.sqrt(1 + betas * (extent**2 - 1)) if extent > 1 else np.full(13, extent)
-    steps = 1.65**2 / dimension ** (1 / 3) * np.ones(len(betas))
-    return Ladder(betas, steps, np.repeat(widths[:, None], dimension, axis=1))
+    shrinking = 1 / np.sqrt(1 + 99 * betas)
+    steps = np.full(len(betas), 1.65**2 / len(extents) ** (1 / 3))
+    return Ladder(betas, steps, np.outer(shrinking, extents))
 
 
 def _learn(ladder: Ladder, run: Any, count: int | None) -> tuple[Ladder, np.ndarray]:

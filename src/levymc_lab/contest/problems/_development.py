@@ -44,7 +44,7 @@ def _double_well(**labels: Any) -> Problem:
 def _four_modes(**labels: Any) -> Problem:
     law = isotropic(targets.FOUR_MODES_WEIGHTS, targets.FOUR_MODES_MEANS, targets.FOUR_MODES_SCALE)
     about = "Four Gaussians at the corners of a square; chains start in the heaviest."
-    return mixture_problem(law, **labels, about=about, extent=8.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("grid-25", "development", "modes")
@@ -53,14 +53,14 @@ def _grid(**labels: Any) -> Problem:
     means = np.stack(np.meshgrid(places, places), axis=-1).reshape(-1, 2)
     law = isotropic(np.ones(25), means, 0.4)
     about = "25 equal Gaussians on a grid, ten standard deviations apart; starts in a corner."
-    return mixture_problem(law, **labels, about=about, extent=16.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("widths-30-2d", "development", "modes")
 def _narrow_and_wide(**labels: Any) -> Problem:
     law = isotropic([0.5, 0.5], [[0.0, 0.0], [10.0, 10.0]], [3.0, 0.1])
     about = "A wide Gaussian, where chains start, and one of a thirtieth of its width; 2-D."
-    return mixture_problem(law, **labels, about=about, extent=12.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-modes-10-axis", "development", "modes")
@@ -68,7 +68,7 @@ def _two_on_an_axis(**labels: Any) -> Problem:
     means = 6.0 * np.array([[-1.0], [1.0]]) * np.eye(10)[0]
     law = isotropic([2 / 3, 1 / 3], means, 1.0)
     about = "Two Gaussians in ten dimensions, twelve standard deviations apart along an axis."
-    return mixture_problem(law, **labels, about=about, extent=12.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-modes-10-diagonal", "development", "modes")
@@ -76,7 +76,7 @@ def _two_on_a_diagonal(**labels: Any) -> Problem:
     means = 6.0 * np.array([[-1.0], [1.0]]) * np.ones(10) / np.sqrt(10)
     law = isotropic([2 / 3, 1 / 3], means, 1.0)
     about = "Two Gaussians in ten dimensions, twelve standard deviations apart along the diagonal."
-    return mixture_problem(law, **labels, about=about, extent=5.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("cauchy-10", "development", "heavy")

@@ -109,7 +109,7 @@ def _eight_schools(logdensity: Any, first: Any, about: str, labels: dict[str, An
         about=f"Eight schools (Rubin 1981), {about}; starts are standard normal.",
         logdensity_fn=logdensity,
         starts=lambda key, count: jax.random.normal(key, (count, 10)),
-        extent=15.0,
+        extent=np.append([6.0, 2.0], np.full(8, 10.0 if first is not _first_school else 1.2)),
         make_truth=lambda: _schools_truth(first),
     )
 
@@ -238,7 +238,7 @@ def _horseshoe_problem(
         about=f"Ten normal means with horseshoe priors, {about}; starts are standard normal.",
         logdensity_fn=logdensity,
         starts=lambda key, count: jax.random.normal(key, (count, 21)),
-        extent=5.0,
+        extent=np.append(np.full(11, 2.5), np.full(10, 3.0)),
         make_truth=lambda: _horseshoe_truth(beta_of),
     )
 

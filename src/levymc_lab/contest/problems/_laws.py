@@ -114,6 +114,12 @@ class Mixture:
             self.weights * law.cdf((np.asarray(x)[..., None] - centres) / scales), axis=-1
         )
 
+    def extents(self, start: int) -> np.ndarray:
+        """A fifth more than the root mean square distance from a mean, for each coordinate."""
+        variances = np.sum(self.factors**2, axis=2)
+        squares = (self.means - self.means[start]) ** 2 + variances
+        return 1.2 * np.sqrt(self.weights @ squares)
+
     def marginals(self, indices: Sequence[int]) -> tuple[Marginal, ...]:
         """Those of coordinates."""
         scale = float(np.max(np.abs(self.means)) + np.max(np.abs(self.factors)))
@@ -161,7 +167,7 @@ def mixture_problem(
     kind: Kind,
     about: str,
     start: int = 0,
-    extent: float,
+    extent: float | None = None,
     indices: Sequence[int] = (0,),
 ) -> Problem:
     """The problem of a mixture: chains start in the middle of component `start`."""
@@ -174,7 +180,7 @@ def mixture_problem(
         about=about,
         logdensity_fn=law.logdensity,
         starts=lambda key, count: law.near(key, jnp.full(count, start), 0.5),
-        extent=extent,
+        extent=law.extents(start) if extent is None else extent,
         make_truth=lambda: Truth(
             "formula", (law.weights,) if has_modes else (), law.marginals(indices), 0.0
         ),

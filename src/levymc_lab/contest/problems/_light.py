@@ -74,7 +74,7 @@ def _gaussian(dimension: int, condition: float, labels: dict[str, Any]) -> Probl
         f"A Gaussian in {dimension} dimensions along random axes, with condition number "
         f"{condition:g}."
     )
-    return mixture_problem(law, **labels, about=about, extent=2.0, indices=(0, dimension - 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, dimension - 1))
 
 
 # Ratkowsky (1983): ages (years) and lengths (m) of 27 dugongs; an example of BUGS and Stan.
@@ -153,7 +153,7 @@ def _dugongs(**labels: Any) -> Problem:
         starts=lambda key, count: (
             jnp.array([2.5, 1.0, -2.0, -2.0]) + 0.3 * jax.random.normal(key, (count, 4))
         ),
-        extent=2.0,
+        extent=np.array([0.3, 0.4, 0.7, 0.5]),
         make_truth=truth,
     )
 

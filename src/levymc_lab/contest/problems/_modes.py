@@ -25,7 +25,7 @@ def _forty(**labels: Any) -> Problem:
         "40 equal Gaussians of standard deviation 1.31 at random in [-40, 40]², some of which "
         "overlap: a draw belongs to the one that is likeliest."
     )
-    problem = mixture_problem(law, **labels, about=about, extent=50.0, indices=(0, 1))
+    problem = mixture_problem(law, **labels, about=about, indices=(0, 1))
 
     def truth() -> Truth:
         box = Box([(-50.0, 50.0)] * 2, [1000] * 2, law.logdensity)
@@ -45,7 +45,7 @@ def _rotated(**labels: Any) -> Problem:
         "Two Gaussians in 20 dimensions with axes of their own, of lengths that differ by up to "
         "30; chains start in the lighter."
     )
-    return mixture_problem(law, **labels, about=about, extent=15.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-modes-50", "final", "modes")
@@ -54,21 +54,21 @@ def _fifty(**labels: Any) -> Problem:
     means = np.stack([np.zeros(50), rng.normal(0, 3, 50)])
     law = ellipsoids(rng, [0.4, 0.6], means, math.log(10))
     about = "Two Gaussians in 50 dimensions with other covariances; chains start in the lighter."
-    return mixture_problem(law, **labels, about=about, extent=6.0, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-modes-100", "final", "modes")
 def _hundred(**labels: Any) -> Problem:
     law = isotropic([0.35, 0.65], np.stack([np.full(100, -1.0), np.full(100, 1.0)]), 1.0)
     about = "Two Gaussians in 100 dimensions, 20 standard deviations apart along the diagonal."
-    return mixture_problem(law, **labels, about=about, extent=2.5, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-modes-200", "final", "modes")
 def _two_hundred(**labels: Any) -> Problem:
     law = isotropic([0.35, 0.65], np.stack([np.full(200, -1.0), np.full(200, 1.0)]), 1.0)
     about = "Two Gaussians in 200 dimensions, 28 standard deviations apart along the diagonal."
-    return mixture_problem(law, **labels, about=about, extent=2.5, indices=(0, 1))
+    return mixture_problem(law, **labels, about=about, indices=(0, 1))
 
 
 @entered("two-student-5", "final", "modes")
@@ -96,14 +96,14 @@ def _two_student(**labels: Any) -> Problem:
 def _widths_3(**labels: Any) -> Problem:
     law = isotropic([0.5, 0.5], [[0.0, 0.0, 0.0], [8.0, 8.0, 8.0]], [2.5, 0.1])
     about = "A wide Gaussian, where chains start, and one of 1/25 of its width; 3-D."
-    return mixture_problem(law, **labels, about=about, extent=10.0, indices=(0,))
+    return mixture_problem(law, **labels, about=about, indices=(0,))
 
 
 @entered("widths-30-5d", "final", "modes")
 def _widths_5(**labels: Any) -> Problem:
     law = isotropic([0.5, 0.5], np.stack([np.zeros(5), np.full(5, 8.0)]), [3.0, 0.1])
     about = "A wide Gaussian, where chains start, and one of 1/30 of its width; 5-D."
-    return mixture_problem(law, **labels, about=about, extent=10.0, indices=(0,))
+    return mixture_problem(law, **labels, about=about, indices=(0,))
 
 
 @entered("narrow-60", "final", "modes")
@@ -113,7 +113,7 @@ def _narrow_60(**labels: Any) -> Problem:
         "In 60 dimensions a Gaussian, where chains start, and a heavier one of 0.7 of its width, "
         "whose volume is e^-21 of the first one's."
     )
-    return mixture_problem(law, **labels, about=about, extent=2.5, indices=(0,))
+    return mixture_problem(law, **labels, about=about, indices=(0,))
 
 
 @entered("gaussians-100", "final", "modes")
@@ -121,7 +121,7 @@ def _many(**labels: Any) -> Problem:
     rng = np.random.default_rng(100)
     law = isotropic(np.ones(100), rng.uniform(-10, 10, (100, 10)), 0.7)
     about = "100 equal Gaussians at random in [-10, 10]¹⁰."
-    return mixture_problem(law, **labels, about=about, extent=12.0, indices=(0,))
+    return mixture_problem(law, **labels, about=about, indices=(0,))
 
 
 @entered("two-bananas-10", "final", "modes")
@@ -138,7 +138,7 @@ def _of_bananas(law: "Bananas", **labels: Any) -> Problem:
         starts=lambda key, count: law.unbent(
             0.5 * jax.random.normal(key, (count, law.dimension)), jnp.zeros(count, int)
         ),
-        extent=25.0,
+        extent=np.array([4.0, 19.0] + 8 * [1.2]),
         make_truth=lambda: Truth("formula", (law.weights,), law.marginals(), 0.0),
         mode_of=law.mode_of,
         sample=law.sample,
@@ -215,6 +215,12 @@ class Wells:
         x = jnp.asarray(self.turn.T, position.dtype) @ position
         return jnp.sum(_well(x[::2])) - jnp.sum(x[1::2] ** 2) / 2
 
+    @property
+    def extents(self) -> np.ndarray:
+        """Root mean square distances from where chains start, and a fifth more."""
+        own = np.tile([3.9, 1.2], 16)
+        return np.sqrt((self.turn**2) @ own**2)
+
     def straight(self, positions: np.ndarray) -> np.ndarray:
         return np.asarray(positions) @ self.turn
 
@@ -251,7 +257,7 @@ def _wells(turn: np.ndarray, about: str, labels: dict[str, Any]) -> Problem:
         about=about + " The error is the mean over the 16 wells; chains start left in all of them.",
         logdensity_fn=law.logdensity,
         starts=law.starts,
-        extent=3.5,
+        extent=law.extents,
         make_truth=law.truth,
         mode_of=lambda positions: (law.straight(positions)[:, ::2] > 0).astype(int),
         sample=law.sample,

@@ -72,7 +72,7 @@ def _switching(law: LabelSwitching, start: Any, about: str, labels: dict[str, An
         about=about + " Truth: each order of the three means has a sixth of the mass.",
         logdensity_fn=law.logdensity,
         starts=lambda key, count: jnp.asarray(start) + 0.1 * jax.random.normal(key, (count, 9)),
-        extent=law.spread,
+        extent=np.repeat([law.spread, 0.9, 1.2], 3),
         make_truth=lambda: Truth("symmetry", (sixths,)),
         mode_of=law.mode_of,
     )
@@ -229,7 +229,7 @@ def _network(**labels: Any) -> Problem:
         starts=lambda key, count: (
             jnp.asarray(law.optimum) + 0.05 * jax.random.normal(key, (count, law.dimension))
         ),
-        extent=2.5,
+        extent=np.append(np.repeat([2.4, 2.4, 1.2], 5), 1.2),
         make_truth=lambda: Truth("symmetry", weights),
         mode_of=law.mode_of,
     )

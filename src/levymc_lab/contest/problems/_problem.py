@@ -129,8 +129,9 @@ class Problem:
     logdensity_fn: of a vector; the same object each time, so that compiled programs are shared.
     starts: of a key and a count, positions of shape (count, dimension): all near one mode, or of
         the vague law that `about` states.
-    extent: standard deviation of a Gaussian about the starts that covers all of the mass; peers
-        that need a wide reference are told it, and `levymc.auto` is not.
+    extent: standard deviation of a Gaussian about the starts that covers all of the mass, one
+        or one for each coordinate, from exact moments or priors; peers that need a wide reference
+        are told it, and `levymc.auto` is not.
     make_truth: computes the truth, when it is first asked for.
     mode_of: of positions of shape (count, dimension) the numbers of their modes, of shape
         (count, ways), one for each entry of `Truth.weights`; in NumPy.
@@ -145,11 +146,16 @@ class Problem:
     about: str
     logdensity_fn: Callable[[Any], Any]
     starts: Callable[[Any, int], Any]
-    extent: float
+    extent: Any
     make_truth: Callable[[], Truth] = field(repr=False)
     mode_of: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     sample: Callable[[Any, int], Any] | None = field(default=None, repr=False)
     tail_index: float = float("inf")
+
+    @property
+    def extents(self) -> np.ndarray:
+        """For each coordinate."""
+        return np.broadcast_to(np.asarray(self.extent, float), (self.dimension,))
 
     @cached_property
     def truth(self) -> Truth:
