@@ -104,12 +104,14 @@ def assert_all_seen(kernels, starts, betas=BETAS):
             assert p_value < FALSE_ALARM, (kernel, beta, p_value)
 
 
+@pytest.mark.nightly
 def test_missing_shares_of_components_are_seen(monkeypatch, starts):
     """r_i(y) / r_i(x) left out."""
     broken(monkeypatch, "_share", lambda share: 0 * share)
     assert_all_seen([(Kernel.LOCAL, None), (Kernel.DETERMINISTIC, None)], starts)
 
 
+@pytest.mark.nightly
 def test_missing_volumes_and_densities_of_kernels_are_seen(monkeypatch, starts):
     """|L_j| / |L_i| of leaps left out, and the kernel estimate's densities along axes."""
     broken(monkeypatch, "_deterministic", lambda leap: leap._replace(log_volume=0.0))
@@ -117,6 +119,7 @@ def test_missing_volumes_and_densities_of_kernels_are_seen(monkeypatch, starts):
     assert_all_seen([KERNELS[2], KERNELS[3], KERNELS[4]], starts)
 
 
+@pytest.mark.nightly
 def test_missing_ratios_of_proposals_are_seen(monkeypatch, starts):
     """Metropolis in the place of Metropolis and Hastings."""
     right = _moves._decide

@@ -139,6 +139,7 @@ def test_what_differs_in_its_data_only_is_another_density():
         assert len(found) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["adapting", "sampling"])
 def test_a_killed_call_goes_on_to_the_same_bytes(moment, whole, tmp_path):
@@ -153,6 +154,7 @@ def test_a_killed_call_goes_on_to_the_same_bytes(moment, whole, tmp_path):
     assert not list(store.rglob("*.partial"))
 
 
+@pytest.mark.nightly
 def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
     """Exploration is made to miss a mode, adaptation finds it; killed when it adapts again."""
     search = _auto.search
@@ -205,6 +207,7 @@ def test_an_interrupted_adaptation_gives_nothing_and_keeps_no_stage(
     assert_same(whole, auto_run.begin(store))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("steps", [4, 50])
 def test_interrupted_sampling_gives_what_there_is(
     steps, whole, stopped_after, calls_of, monkeypatch, tmp_path
@@ -259,6 +262,7 @@ def test_arguments_outside_their_range_are_refused():
     refused("`mesh` must be a jax.sharding.Mesh", TypeError, mesh=3)
 
 
+@pytest.mark.nightly
 def test_a_budget_that_went_into_adaptation_is_refused():
     """In the place of overspending, or of a handful of draws."""
     target = Target(FOUR, STARTS[0])
@@ -329,6 +333,7 @@ def evidence_errors(count):
     return np.array(found)
 
 
+@pytest.mark.nightly
 def test_the_evidence_is_right_in_a_few_calls():
     """Within six standard errors, nominally 1e-8; a constant that is missing shows."""
     assert np.max(np.abs(evidence_errors(5))) < 6

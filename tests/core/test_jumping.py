@@ -94,6 +94,7 @@ def test_a_jump_satisfies_detailed_balance():
     assert p_value > FALSE_ALARM
 
 
+@pytest.mark.nightly
 def test_detailed_balance_sees_a_wrong_density():
     """A fifth too little of the log density."""
     assert most_unlikely_pair(lambda x: 0.8 * skewed(x))[0] < FALSE_ALARM
@@ -115,6 +116,7 @@ def both(position):
     return skewed(position["a"][0]) - position["b"] ** 2 / 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("coordinatewise", [True, False])
 def test_jumps_keep_the_law_of_a_pytree(coordinatewise):
     """20 jumps from exact draws, with a scale for each leaf; 2e4 chains detect 0.022 in a CDF."""
@@ -134,6 +136,7 @@ def test_jumps_keep_the_law_of_a_pytree(coordinatewise):
     assert distance_to(ends["b"], stats.norm.cdf) < bound
 
 
+@pytest.mark.nightly
 def test_jumps_beside_an_exact_algorithm_find_modes_that_it_does_not():
     """Chains with Gaussian steps from one of two modes 20 apart are in both by their weights.
 
@@ -298,6 +301,7 @@ def test_the_density_is_computed_only_when_a_jump_is_due():
     assert count(lambda: run(algorithm, 59).positions) - begun == 2 * 2 * len(STARTS)
 
 
+@pytest.mark.nightly
 def test_maps_within_maps_give_the_same():
     """Chains in two axes, as in one."""
     states = jax.vmap(JUMPING.init)(STARTS)
@@ -315,6 +319,7 @@ def test_maps_within_maps_give_the_same():
     assert int(jnp.sum(once[1].jumps_tried)) == 4
 
 
+@pytest.mark.nightly
 def test_counts_of_jumps_do_not_depend_on_thinning():
     whole, thinned = run(), run(thin=7)
     for name in ("jumps_tried", "jumps_accepted"):
@@ -325,6 +330,7 @@ def test_counts_of_jumps_do_not_depend_on_thinning():
     assert 0 < np.sum(whole.statistics["jumps_accepted"]) < 4 * 20
 
 
+@pytest.mark.nightly
 def test_a_sweep_over_scale_and_distance_of_jumps():
     """Chain c of the sweep is chain c of a run of its algorithm, though others jump before it."""
     algorithms = [
@@ -356,6 +362,7 @@ def test_a_store_changes_no_byte(tmp_path, calls_of, stopped_after, monkeypatch)
             np.testing.assert_array_equal(one, other, strict=True)
 
 
+@pytest.mark.nightly
 def test_check_does_not_blame_jumps_that_were_tested():
     """Nor for their size beside the noise; chains that hop rarely, it says, do not agree."""
 

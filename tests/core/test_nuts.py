@@ -91,6 +91,7 @@ def test_a_frozen_step_size_is_untouched_to_the_bit():
     assert 0.6 < np.mean(later) < 0.95
 
 
+@pytest.mark.nightly
 def test_an_allowance_is_kept_and_draws_before_its_end_are_the_same():
     free = run(algorithm(), STARTS, 50).info
     cut = run(algorithm(allowance=100.0), STARTS, 50).info
@@ -103,6 +104,7 @@ def test_an_allowance_is_kept_and_draws_before_its_end_are_the_same():
     assert not np.any(cut.is_divergent[~made])
 
 
+@pytest.mark.nightly
 def test_every_gradient_is_counted():
     """By a callback, in a chain alone: one at the start, then what the info says."""
     calls = []
@@ -128,6 +130,7 @@ def test_the_statistics_reach_the_result():
     np.testing.assert_allclose(result.info.logdensity, again, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.nightly
 def test_one_program_serves_all_numbers():
     traces = []
 
@@ -145,6 +148,7 @@ def test_one_program_serves_all_numbers():
     assert len(traces) <= count + 1
 
 
+@pytest.mark.nightly
 def test_a_store_resumes_to_the_same_draws(tmp_path):
     whole = run(algorithm(), STARTS, 60)
     run(algorithm(), STARTS, 25, store=tmp_path / "run")
@@ -153,6 +157,7 @@ def test_a_store_resumes_to_the_same_draws(tmp_path):
     np.testing.assert_array_equal(resumed.info["energy"], whole.info.energy)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_dtype_stays(dtype):
     result = run(algorithm(), exact_draws(4, dtype), 10)

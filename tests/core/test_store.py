@@ -138,6 +138,7 @@ def test_three_kills_change_no_byte(tmp_path):
     assert_kills_change_no_byte(tmp_path / "run", 3, 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_rule_ends_a_killed_run_where_it_ends_the_whole(tmp_path):
     """SIGKILL at two random moments before its end, which is before that of the steps.

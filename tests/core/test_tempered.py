@@ -85,6 +85,7 @@ def foreign(name):
     return lambda f: blackjax.mala(f, 0.5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["mafla", "blackjax"])
 def test_other_kernels_are_exact_too(name):
     """As above, two rungs."""
@@ -105,6 +106,7 @@ def as_tree(points):
     return {"a": points[..., 0], "b": points[..., 1:]}
 
 
+@pytest.mark.nightly
 def test_a_tree_gives_the_draws_of_a_vector():
     starts = np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32)
     given = mixtures.misfit(), (0.5, 1.0)
@@ -131,6 +133,7 @@ def test_a_resumed_run_has_the_same_bytes(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, whole.positions, resumed.positions)
 
 
+@pytest.mark.nightly
 def test_without_gain_step_sizes_stay_to_the_bit():
     """And with it they move."""
     sizes = np.array([0.3137, 0.77])

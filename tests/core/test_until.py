@@ -131,6 +131,7 @@ def test_a_store_that_its_rule_ended_can_be_extended(tmp_path, whole):
     assert longer.num_draws == whole.num_draws > ended.num_draws
 
 
+@pytest.mark.nightly
 def test_listed_steps_can_be_made_up_for(tmp_path):
     """Those that the rule left out, but no others."""
     listed = list(range(10, 401, 10))

@@ -87,6 +87,7 @@ def test_it_can_be_made_again_from_arrays(cauchy):
     np.testing.assert_array_equal(*runs)
 
 
+@pytest.mark.nightly
 def test_it_can_be_stored_and_resumed(cauchy, tmp_path):
     levymc.sample(
         cauchy.algorithm, KEY, cauchy.positions, 10, progress=False, store=tmp_path / "run"
@@ -96,6 +97,7 @@ def test_it_can_be_stored_and_resumed(cauchy, tmp_path):
     np.testing.assert_array_equal(resumed.positions, whole.positions)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [140, 300, 1000, 3000, 10_000])
 def test_a_budget_is_never_exceeded(budget):
     """Also where the chains begin with a step that is far too short, and trajectories are long."""
@@ -112,12 +114,14 @@ def test_a_budget_without_room_is_refused():
         adapt.warm_up(sampler, KEY, STARTS, budget=100)
 
 
+@pytest.mark.nightly
 def test_a_funnel_is_recognised():
     """No map of ours straightens it: its tails are refused, or the advice is to reparametrise."""
     adapted = adapt.one_mode(funnel, KEY, STARTS, budget=60_000)
     assert any("funnel" in note for note in adapted.notes)
 
 
+@pytest.mark.nightly
 def test_a_covariance_is_used():
     """With too little budget for a pilot, it is the first metric."""
     covariance = np.diag(WIDTHS.astype(float) ** 2)
@@ -154,6 +158,7 @@ def test_a_walk_is_tuned(coordinatewise):
     assert abs(np.log(np.divide(*adapted.algorithm.scale[::-1])) - np.log(1e4)) < np.log(4)
 
 
+@pytest.mark.nightly
 def test_positions_may_be_a_tree():
     begin = levymc.levy_walk(
         lambda p: -(p["a"] ** 2 + jnp.sum(p["b"] ** 2)) / 2, {"a": 1.0, "b": 9.0}

@@ -171,6 +171,7 @@ def test_cells_of_a_problem_follow_each_other_and_methods_share_keys():
     assert large == set(FINAL)
 
 
+@pytest.mark.nightly
 def test_a_run_in_tiny(tmp_path):
     """MALA on the double well; another method that is missing does no harm."""
     tiny = Contest(problems=("double-well",), methods=("auto", "mala"), budget=2000, num_seeds=1)

@@ -87,6 +87,7 @@ def gaussian_at_two(position):
     return -jnp.sum(((position - 2.0) / 0.5) ** 2) / 2
 
 
+@pytest.mark.nightly
 def test_tempering_leaves_the_law_of_every_rung_as_it_is():
     """From exact draws, after moves and swaps; DKW, false-alarm rate 1e-8 a rung.
 
@@ -136,6 +137,7 @@ def test_total_variation_and_its_floor():
     assert metrics.floor(problem, 1000) == pytest.approx(mean, rel=0.05)
 
 
+@pytest.mark.nightly
 def test_exact_draws_have_small_errors_and_honest_standard_errors():
     """False-alarm rate below 1e-8: six standard deviations of a root mean square of ten ratios."""
     problem = problems.get("four-modes")
@@ -180,6 +182,7 @@ def test_compilation_is_not_counted_as_work():
     assert not _outcome._OPEN
 
 
+@pytest.mark.nightly
 def test_the_runner_prints_a_line_for_each_seed(capsys):
     main(["double-well", "mala", "--seeds", "2", "--budget", "2000"])
     lines = capsys.readouterr().out.splitlines()

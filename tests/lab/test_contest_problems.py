@@ -88,6 +88,7 @@ def test_exact_draws_have_the_stated_weights_and_marginals(name):
             assert np.max(np.abs(shares - weights)) < hoeffding_bound(COUNT, FALSE_ALARM) / 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", marked(EXACT, REPRESENTATIVES))
 def test_exact_draws_are_invariant_under_a_metropolis_step_of_the_density(name):
     """Maurer and Pontil's empirical Bernstein bound on E g(X') - E g(X), false-alarm rate 1e-8.

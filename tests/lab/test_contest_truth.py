@@ -82,6 +82,7 @@ def test_the_schools_evidence_is_that_of_the_joint_density(is_centred):
     assert first.of(point[None])[0] == pytest.approx(theta[0])
 
 
+@pytest.mark.nightly
 def test_the_horseshoe_integrates_to_its_evidence():
     """With λ fixed the means are normal: the joint density over theirs is what is integrated."""
     log_tau, log_lambda = -0.3, np.linspace(-2, 2, 10)
@@ -103,6 +104,7 @@ def test_the_horseshoe_integrates_to_its_evidence():
     assert other - np.log(spread).sum() / 2 == pytest.approx(there)
 
 
+@pytest.mark.nightly
 def test_dugongs_and_pumps_are_integrated_over_the_right_density():
     """The joint density less that of the inner parameters is the outer density, at any point."""
     c, s, a, b = -1.8, -2.2, 2.6, 0.9
@@ -122,6 +124,7 @@ def test_dugongs_and_pumps_are_integrated_over_the_right_density():
     assert joint - inner == pytest.approx(outer, rel=1e-9)
 
 
+@pytest.mark.nightly
 def test_surgery_is_integrated_over_the_right_density():
     """Against the binomial law of SciPy, one hospital after the other by adaptive quadrature."""
     mean, log_scale = -2.4, -1.0
@@ -144,6 +147,7 @@ def test_surgery_is_integrated_over_the_right_density():
     assert joint == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.nightly
 def test_the_gradient_of_the_stable_noise_in_alpha_is_right():
     point = jnp.array([1.4, -0.8, 0.1])
     gradient = jax.grad(_light.stable_regression_logdensity)(point)
@@ -154,6 +158,7 @@ def test_the_gradient_of_the_stable_noise_in_alpha_is_right():
         )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("logdensity_fn", "reaches", "counts"),
     [
@@ -174,6 +179,7 @@ def test_half_of_the_cells_give_the_same_integrals(logdensity_fn, reaches, count
         assert box.rim < 1e-6
 
 
+@pytest.mark.nightly
 def test_the_long_run_agrees_with_importance_sampling():
     """From a wide Student law at the maximum; false-alarm rate below 1e-8 by the wide bound.
 

@@ -31,6 +31,7 @@ from ._many import (
     found_modes,
     objections,
     on_probation,
+    too_few,
 )
 from ._outcome import Account, AutoResult, FoundModes, written
 from ._reference import Fit, laplace
@@ -315,7 +316,7 @@ class _Run:
         """One mode, or none that could be found."""
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
-        reasons = list(single.notes)
+        reasons = [*single.notes, *too_few(target.flattened(single.result.positions))]
         if not modes.num_modes:
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
         else:

@@ -38,6 +38,7 @@ MOST_RESTARTS = 4
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
 DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
+FEWEST_EFFECTIVE = 400
 GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
 ENOUGH_SEEN = 2  # the round in which that is given up
 
@@ -202,6 +203,7 @@ def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -
             f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "
             "are too small to be believed. Give a larger budget."
         )
+    found += too_few(points)
     if ladder.harmonic < POOR:
         found.append(
             f"The reference fits the target badly (harmonic acceptance {ladder.harmonic:.3f}): "
@@ -219,6 +221,21 @@ def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -
             "larger budget."
         )
     return found
+
+
+def too_few(points: np.ndarray) -> list[str]:
+    """A reason, where the draws of some coordinate are worth few independent ones."""
+    worst = np.inf
+    for coordinate in np.moveaxis(points, -1, 0):
+        ranks = np.argsort(np.argsort(coordinate, axis=None)).reshape(coordinate.shape)
+        worst = min(worst, effective_size(ranks.astype(float)))
+    if worst >= FEWEST_EFFECTIVE:
+        return []
+    return [
+        f"The draws of the worst coordinate are worth only {worst:.0f} independent ones, fewer "
+        f"than {FEWEST_EFFECTIVE}: neither quantiles nor standard errors can be relied on. Give a "
+        "larger budget."
+    ]
 
 
 def disagreement(points: np.ndarray, modes: np.ndarray, count: int) -> float:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jax.scipy.special import logsumexp
 from jaxtyping import Array
 
@@ -115,7 +114,9 @@ def log_t(squares: Any, degrees: Any, dimension: int, numpy: Any = jnp) -> Any:
 
     By `numpy` it is computed on the host.
     """
-    log_gamma = scipy.special.gammaln if numpy is np else jax.scipy.special.gammaln
+    from scipy.special import gammaln  # here, so that importing levymc stays light
+
+    log_gamma = gammaln if numpy is np else jax.scipy.special.gammaln
     is_normal = numpy.isinf(degrees)
     nu = numpy.where(is_normal, 1.0, degrees)
     half = (nu + dimension) / 2
