@@ -140,23 +140,19 @@ def test_jumps_keep_the_law_of_a_pytree(coordinatewise):
 def test_jumps_beside_an_exact_algorithm_find_modes_that_it_does_not():
     """Chains with Gaussian steps from one of two modes 20 apart are in both by their weights.
 
-    DKW at 5000 chains and 1e-8 detects 0.09 in the CDF; without jumps it is off by 0.7.
+    DKW at 2000 chains and 1e-8 detects 0.14 in the CDF; without jumps it would be off by 0.7.
     """
     weights, means = np.array([0.3, 0.7]), np.array([-10.0, 10.0])
     target = targets.gaussian_mixture(weights, means, np.ones(2))
     alone = levymc.levy_walk(target, 1.0, 2.0)
     together = levymc.jumping(alone, target, 1, scale=10.0)
-    ends, _ = final(together, jnp.full(5000, -10.0, jnp.float32), 200)
+    ends, _ = final(together, jnp.full(2000, -10.0, jnp.float32), 200)
     assert together.is_exact
 
     def cdf(x):
         return sum(w * stats.norm.cdf(x, m) for w, m in zip(weights, means, strict=True))
 
     assert distance_to(ends, cdf) < dkw_bound(len(ends), FALSE_ALARM)
-    apart, _ = final(
-        levymc.jumping(alone, target, 10**6, scale=10.0), jnp.full(99, -10.0, jnp.float32), 99
-    )
-    assert np.all(apart < 0)
 
 
 # What an algorithm keeps, and what it does not.
@@ -250,11 +246,13 @@ def test_a_jump_leads_back_into_the_support():
     assert abs(float(states.position)) < 1
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_dtypes_stay(dtype):
-    starts = {"a": jnp.ones((4, 2), dtype), "b": jnp.zeros(4, dtype)}
+def test_dtypes_stay():
+    starts = {"a": jnp.ones((4, 2), jnp.float64), "b": jnp.zeros(4, jnp.float32)}
     result = run(num_steps=6, starts=starts)
-    assert {leaf.dtype for leaf in jax.tree.leaves(result.positions)} == {np.dtype(dtype)}
+    assert {name: leaf.dtype.name for name, leaf in result.positions.items()} == {
+        "a": "float64",
+        "b": "float32",
+    }
     assert np.all(np.sum(result.info.jumps_tried, axis=1) == 2)
 
 

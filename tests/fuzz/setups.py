@@ -76,6 +76,11 @@ def _augmented(target: Target, **options: Any) -> Any:
     )
 
 
+def _jumping(target: Target, **options: Any) -> Any:
+    sgld = levymc.sgld(_estimator(target), **options)
+    return levymc.jumping(sgld, target, 2, scale=getattr(target, "scale", 1.0))
+
+
 def _latents(key: Any, position: Any, minibatch: Any, memory: Any) -> tuple[Any, Any]:
     return minibatch + jax.random.normal(key, minibatch.shape), memory + 1
 
@@ -103,6 +108,7 @@ KINDS: dict[str, Kind] = {
     ),
     "sgld": Kind(lambda t, **o: levymc.sgld(_estimator(t), **o), STEPS, takes_data=True),
     "augmented": Kind(_augmented, STEPS, takes_data=True),
+    "jumping": Kind(_jumping, STEPS, takes_data=True),
 }
 COSTLY = ("flmc", "mafla, centered difference")  # to compile: tried half as often
 
