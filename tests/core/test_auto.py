@@ -300,6 +300,7 @@ def test_a_gradient_that_is_of_no_use_is_recognised(density, is_usable):
     assert has_usable_gradient(target, np.full((3, 2), 0.5)) == is_usable
 
 
+@pytest.mark.nightly
 def test_densities_without_gradients_are_sampled_and_it_is_reported():
     """The evidence of a staircase, to six standard errors: nominally 2e-9."""
     budget = 6000

@@ -256,6 +256,7 @@ def test_dtypes_stay():
     assert np.all(np.sum(result.info.jumps_tried, axis=1) == 2)
 
 
+@pytest.mark.nightly
 def test_other_libraries_algorithms():
     blackjax = pytest.importorskip("blackjax")
     algorithm = levymc.jumping(blackjax.mala(normal, 0.1), normal, 2, scale=1.0)
@@ -342,6 +343,7 @@ def test_a_sweep_over_scale_and_distance_of_jumps():
         np.testing.assert_allclose(together.positions[chain], alone.positions[chain], rtol=1e-5)
 
 
+@pytest.mark.nightly
 def test_a_store_changes_no_byte(tmp_path, calls_of, stopped_after, monkeypatch):
     monkeypatch.setattr(_create, "MOST_IN_CHUNK", 8)
     monkeypatch.setattr(_store, "COMMIT_SECONDS", -1.0)

@@ -67,6 +67,7 @@ def mixed(betas):
     return build(mixtures.logdensity, reference, betas, 0.9, chances=chances, axes=axes)
 
 
+@pytest.mark.nightly
 def test_the_whole_system_keeps_the_law_of_every_rung():
     """From exact draws of four rungs, three steps of all moves and both kinds of swaps.
 

@@ -135,6 +135,7 @@ def test_a_covariance_is_used():
 ALPHAS = {1.8: 0.5, 1.2: 0.2, 2.0: 0.574}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_mafla_is_tuned(alpha):
     """The acceptance over 500 steps of 4 chains, to 0.12: five standard errors or more."""

@@ -20,6 +20,7 @@ from levymc_lab.contest.peers import Modes, Outcome, _outcome, _tempering
 FALSE_ALARM = 1e-8
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("method", "most"),
     [

@@ -65,6 +65,7 @@ def test_density_and_gradient_are_finite_at_the_starts_in_both_precisions(name):
             assert weights.sum() == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", marked(EXACT, REPRESENTATIVES))
 def test_exact_draws_have_the_stated_weights_and_marginals(name):
     """Dvoretzky–Kiefer–Wolfowitz and Hoeffding, false-alarm rate 1e-8 each.
