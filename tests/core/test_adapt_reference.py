@@ -57,6 +57,7 @@ def test_the_density_integrates_to_one():
     assert total == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_draws_follow_the_density(dtype):
     """On two projections, on which a multivariate t is a t.

@@ -177,6 +177,7 @@ def run(algorithm=JUMPING, num_steps=60, starts=STARTS, minibatches=BATCHES, **o
     return levymc.sample(algorithm, KEY, starts, num_steps, **given)
 
 
+@pytest.mark.nightly
 def test_between_jumps_the_steps_are_those_of_the_algorithm():
     """With its own half of each key."""
     state, alone = JUMPING.init(STARTS[0]), SGLD.init(STARTS[0])
@@ -200,6 +201,7 @@ def test_a_schedule_goes_on_after_a_jump():
     np.testing.assert_allclose(result.weights, np.tile(expected, (4, 1)), rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_what_an_algorithm_knows_of_its_place_is_that_of_the_new_one():
     algorithm = levymc.jumping(levymc.mafla(normal, 0.01, 2.0), normal, 1, scale=0.5)
     state, step, accepted = algorithm.init(jnp.ones(2)), jax.jit(algorithm.step), 0
@@ -216,6 +218,7 @@ def test_what_an_algorithm_knows_of_its_place_is_that_of_the_new_one():
     assert 0 < accepted < 8
 
 
+@pytest.mark.nightly
 def test_the_memory_of_latent_variables_is_kept():
     def count_visits(key, position, minibatch, memory):
         return minibatch, memory + 1
@@ -230,6 +233,7 @@ def test_the_memory_of_latent_variables_is_kept():
     assert float(state.inner.memory) == 4
 
 
+@pytest.mark.nightly
 def test_a_jump_leads_back_into_the_support():
     """From where the density of all data is zero, as minibatches may not have told."""
 
@@ -246,6 +250,7 @@ def test_a_jump_leads_back_into_the_support():
     assert abs(float(states.position)) < 1
 
 
+@pytest.mark.nightly
 def test_dtypes_stay():
     starts = {"a": jnp.ones((4, 2), jnp.float64), "b": jnp.zeros(4, jnp.float32)}
     result = run(num_steps=6, starts=starts)

@@ -121,6 +121,7 @@ def test_a_tree_gives_the_draws_of_a_vector():
     )
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_has_the_same_bytes(tmp_path):
     """Of a tree in float64, which goes in and comes out."""
     starts, key = as_tree(np.zeros((2, 2))), jax.random.key(2)

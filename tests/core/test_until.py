@@ -124,6 +124,7 @@ def test_a_store_ends_where_memory_does(tmp_path, whole):
         assert again.num_draws == result.num_draws
 
 
+@pytest.mark.nightly
 def test_a_store_that_its_rule_ended_can_be_extended(tmp_path, whole):
     ended = run(store=tmp_path / "run", until=often_far)
     longer = levymc.resume(tmp_path / "run", num_steps=NUM_STEPS, progress=False)
@@ -143,6 +144,7 @@ def test_listed_steps_can_be_made_up_for(tmp_path):
     np.testing.assert_array_equal(longer.steps, listed)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_store_ends_by_its_rule(tmp_path, calls_of, stopped_after, whole):
     calls_of(50)
     with stopped_after(9):
@@ -154,6 +156,7 @@ def test_an_interrupted_store_ends_by_its_rule(tmp_path, calls_of, stopped_after
     assert result.num_draws == expected_end(whole)
 
 
+@pytest.mark.nightly
 def test_a_rule_is_asked_again_where_a_process_died_before_it_could_answer(tmp_path, whole):
     """As after a kill between the commit of the last draws and that of the end."""
 
@@ -171,6 +174,7 @@ def test_a_rule_is_asked_again_where_a_process_died_before_it_could_answer(tmp_p
     assert not levymc.load(tmp_path / "run").is_interrupted
 
 
+@pytest.mark.nightly
 def test_a_rule_that_fails_loses_nothing(tmp_path, whole):
     def fail(result):
         raise ZeroDivisionError

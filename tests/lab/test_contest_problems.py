@@ -12,6 +12,8 @@ from tests.bounds import dkw_bound, hoeffding_bound
 from levymc_lab.contest import problems
 from levymc_lab.contest.problems import _grids
 
+pytestmark = pytest.mark.nightly  # a test of the problems; the contest's own are daily
+
 FALSE_ALARM = 1e-8  # of each statistical check
 COUNT = 30_000
 # One of each law; the others are made by the same code.

@@ -12,6 +12,8 @@ from scipy import integrate, special, stats
 from levymc_lab.contest import problems
 from levymc_lab.contest.problems import _grids, _hard, _heavy, _light, _posteriors
 
+pytestmark = pytest.mark.nightly  # a test of the problems; the contest's own are daily
+
 
 def test_label_switching_does_not_change_the_density():
     for name in ("label-switching", "galaxies"):
