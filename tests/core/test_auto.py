@@ -21,6 +21,7 @@ import levymc
 from levymc import diagnostics
 from levymc.adapt import _auto, _many
 from levymc.adapt._auto import has_usable_gradient
+from levymc.adapt._many import too_few
 from levymc.adapt._stages import identity_of
 from levymc.adapt._target import Target
 from levymc.run import StoreError
@@ -391,3 +392,13 @@ def test_it_is_calibrated_on_a_model_with_two_modes():
         ranks[np.sum(last < theta)] += 1
     distance = np.max(np.abs(np.cumsum(ranks) / count - np.arange(1, 10) / 9))
     assert distance < dkw_bound(count, 1e-6)
+
+
+def test_draws_that_are_worth_few_are_flagged():
+    """Independent draws are not; those of a slow walk, in one coordinate of two, are."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(4, 2000, 2))
+    assert too_few(points) == []
+    points[..., 1] = np.cumsum(points[..., 1], axis=1)
+    (reason,) = too_few(points)
+    assert "worth only" in reason
