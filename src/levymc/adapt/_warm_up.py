@@ -262,7 +262,8 @@ class _WarmUp:
         """Learn from a window: map and step size."""
         self.step_size = window.step_size or self.step_size
         draws = window.draws(0.25)
-        if len(draws) < DRAWS_PER_COORDINATE * self.size:  # then earlier ones serve, too
+        # Few draws, or axes to be found, of which the furthest draws tell most: all serve.
+        if len(draws) < DRAWS_PER_COORDINATE * self.size or self.fitted.kind == "turned":
             draws = np.concatenate([self.latest, draws])
         self.latest = draws
         if len(draws) >= FEWEST_DRAWS:
