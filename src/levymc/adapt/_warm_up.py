@@ -21,6 +21,7 @@ from ._step_sizes import tune_steps
 from ._tail_map import KINDS, Fitted, fit, flat_draws, identity
 
 WINDOWS = (75, 100, 150, 250)  # draws of each chain, after which the map is fitted again
+TO_TURN = (400, 800)  # more windows where axes were learned, whose error falls as 1/draws
 CHECKED = 100  # draws for the step size, then as many to judge the map, and the plain metric
 SHORTEST_WINDOW = 25  # draws; shorter ones are joined to the next
 DRAWS_PER_COORDINATE = 10  # for a fit: where a window has fewer, those before it are added
@@ -230,6 +231,12 @@ class _WarmUp:
             length = 0
             if window is not None:
                 self.take(window)
+        for length in TO_TURN:
+            if self.fitted.kind == "turned":
+                self.left += length
+                window = self.window("axes", self.fitted, self.step_size, length)
+                if window is not None:
+                    self.take(window)
         if not self.evaluations:
             raise ValueError(
                 f"`budget` must leave room for a trajectory of each chain, got {self.budget} for "
