@@ -62,6 +62,23 @@ def test_it_is_frozen_and_of_the_right_law(cauchy):
         assert stats.kstest(column, "cauchy").statistic < dkw_bound(len(column), 1e-8)
 
 
+def test_heavy_tails_along_other_axes_are_found():
+    """Effective draws: without the axes they are worth 30 of the 4000, with them above 1000."""
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]], np.float32)
+
+    def turned(x):
+        return scaled_cauchy((jnp.asarray(turn.T) @ x) * WIDTHS)
+
+    adapted = adapt.one_mode(turned, KEY, STARTS, budget=60_000)
+    assert adapted.facts["map"] == "turned"
+    assert adapted.evaluations["axes"] > 0
+    assert sum(adapted.evaluations.values()) <= 0.45 * 60_000
+    result = levymc.sample(adapted.algorithm, KEY, adapted.positions, 4000, progress=False)
+    draws = np.asarray(result.positions)[:, ::10].reshape(-1, 2) @ turn
+    for column in draws.T:
+        assert stats.kstest(column, "cauchy").statistic < dkw_bound(len(column), 1e-8)
+
+
 def test_it_spends_no_more_than_its_share(cauchy):
     assert set(cauchy.evaluations) >= {"pilot", "window 1", "window 4", "map", "plain metric"}
     assert cauchy.evaluations["pilot"] == 4 * (1 + 200 * 2)

@@ -2,7 +2,7 @@ r"""The directions along which components are independent, where their tails are
 
 import numpy as np
 
-ITERATIONS = 50  # about 15 are needed, and 30 from afar
+ITERATIONS = 50  # about 20 are enough
 TOLERANCE = 1e-3  # of the largest number; with less the axes are no nearer to the true ones
 
 

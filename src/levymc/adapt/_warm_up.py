@@ -51,8 +51,9 @@ def warm_up(
     r"""Tune a sampler by short runs of it, and freeze it.
 
     - `levymc.adapt.nuts`: windows of 75, 100, 150 and 250 draws, after each of which the tail map
-      is fitted to the draws of all chains; the step size by dual averaging to an acceptance of 0.8;
-      and a trial of the map against the plain dense metric.
+      is fitted to the draws of all chains, and of 400 and 800 where it has axes of its own; the
+      step size by dual averaging to an acceptance of 0.8; and a trial of the map against the plain
+      dense metric.
     - `levymc.mafla`: the step size, to accept a half at α = 1.8 and a fifth at 1.2, and a
       preconditioner from quantiles.
     - `levymc.levy_walk`: the scale of each coordinate, to accept 0.3.
@@ -227,16 +228,12 @@ class _WarmUp:
             length += planned
             if self.share * length < SHORTEST_WINDOW and number < len(WINDOWS):
                 continue  # too short to learn from: the next is longer by it
-            window = self.window(f"window {number}", self.fitted, self.step_size, length)
+            self.learn(f"window {number}", length)
             length = 0
-            if window is not None:
-                self.take(window)
-        for length in TO_TURN:
+        for more in TO_TURN:
             if self.fitted.kind == "turned":
-                self.left += length
-                window = self.window("axes", self.fitted, self.step_size, length)
-                if window is not None:
-                    self.take(window)
+                self.left += more
+                self.learn("axes", more)
         if not self.evaluations:
             raise ValueError(
                 f"`budget` must leave room for a trajectory of each chain, got {self.budget} for "
@@ -265,8 +262,11 @@ class _WarmUp:
         """Of the draws that are planned, those that there is room for."""
         return min(1.0, self.room / (self.cost * self.left))
 
-    def take(self, window: _Window) -> None:
-        """Learn from a window: map and step size."""
+    def learn(self, stage: str, length: int) -> None:
+        """Run a window, and learn map and step size from it; nothing without room."""
+        window = self.window(stage, self.fitted, self.step_size, length)
+        if window is None:
+            return
         self.step_size = window.step_size or self.step_size
         draws = window.draws(0.25)
         # Few draws, or axes to be found, of which the furthest draws tell most: all serve.
