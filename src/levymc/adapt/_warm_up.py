@@ -22,6 +22,7 @@ from ._tail_map import KINDS, Fitted, fit, flat_draws, identity
 
 WINDOWS = (75, 100, 150, 250)  # draws of each chain, after which the map is fitted again
 TO_TURN = (400, 800)  # more windows where axes were learned, whose error falls as 1/draws
+TURN_SHARE = 0.5  # of what is left, for each of these at most: the map is still to be judged
 CHECKED = 100  # draws for the step size, then as many to judge the map, and the plain metric
 SHORTEST_WINDOW = 25  # draws; shorter ones are joined to the next
 DRAWS_PER_COORDINATE = 10  # for a fit: where a window has fewer, those before it are added
@@ -233,7 +234,7 @@ class _WarmUp:
         for more in TO_TURN:
             if self.fitted.kind == "turned":
                 self.left += more
-                self.learn("axes", more)
+                self.learn("axes", more, TURN_SHARE * self.room)
         if not self.evaluations:
             raise ValueError(
                 f"`budget` must leave room for a trajectory of each chain, got {self.budget} for "
@@ -262,9 +263,9 @@ class _WarmUp:
         """Of the draws that are planned, those that there is room for."""
         return min(1.0, self.room / (self.cost * self.left))
 
-    def learn(self, stage: str, length: int) -> None:
+    def learn(self, stage: str, length: int, most: float = math.inf) -> None:
         """Run a window, and learn map and step size from it; nothing without room."""
-        window = self.window(stage, self.fitted, self.step_size, length)
+        window = self.window(stage, self.fitted, self.step_size, length, most=most)
         if window is None:
             return
         self.step_size = window.step_size or self.step_size
