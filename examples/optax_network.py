@@ -1,9 +1,9 @@
 """A Bayesian neural network with Flax and Optax: swap the optimiser, keep the training loop.
 
 The loss is a mean over a minibatch, as ever; `num_data` makes it a negative log posterior, and the
-weight decay is a normal prior.  The curves of SGD differ by the noise of its minibatches and by where
-they began; those of SGLD and SG-FLA are draws from a posterior, nearly,
-which differ more where there are no data.
+weight decay is a normal prior.  The curves of SGD differ by where they began and by the noise of
+minibatches; those of SGLD and SG-FLA are draws, nearly, from a posterior, which is wider where
+there are no data.
 
     python examples/optax_network.py --out optax_network.png
 """
@@ -76,7 +76,7 @@ def draw(data, curves, out):
     )
     for axis, (name, found) in zip(axes, curves.items(), strict=True):
         low, middle, high = np.quantile(found, [0.05, 0.5, 0.95], axis=0)
-        axis.plot(GRID[:, 0], found[:: len(found) // 20].T, "C0", lw=0.3)
+        axis.plot(GRID[:, 0], found[:: 1 + len(found) // 20].T, "C0", lw=0.3)
         axis.fill_between(GRID[:, 0], low, high, alpha=0.3, label="90 % of the curves")
         axis.plot(GRID[:, 0], middle, label="median")
         axis.plot(data[0], data[1], "k.", ms=3, label="data")

@@ -101,6 +101,23 @@ def test_other_kernels_are_exact_too(name):
     assert_kept(found, betas, rng)
 
 
+class Wide:
+    """N(0, 9) in the plane, as a class that JAX knows nothing of."""
+
+    def logdensity(self, x):
+        return -jnp.sum(x * x) / 18 - jnp.log(18 * jnp.pi)
+
+    def sample(self, key):
+        return 3 * jax.random.normal(key, (2,))
+
+
+def test_any_object_with_a_density_and_draws_is_a_reference():
+    algorithm = tempered(mixtures.logdensity, Wide(), (0.5, 1.0), kernel=foreign("mafla"))
+    starts = np.zeros((3, 2), np.float32)
+    result = levymc.sample(algorithm, jax.random.key(3), starts, 20, progress=False)
+    assert len(np.unique(result.positions[..., 0])) > 20
+
+
 def pytree(position):
     return mixtures.logdensity(jnp.stack([position["a"], position["b"][0]]))
 
