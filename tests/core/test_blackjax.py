@@ -159,7 +159,7 @@ def test_our_kernels_leave_a_tempered_target_as_it_is(name):
     """As SMC uses them: a state made of particles, then steps with a traced number.
 
     DKW on 50 000 particles that are exact before, N(0, 1/β), false-alarm rate 1e-8.  Detects
-    what moves the distribution function by 0.028, such as the drift of another α.
+    what moves the distribution function by 0.028.
     """
     make, options, number, value = KERNELS[name]
     api, count, beta = levymc.interop.blackjax.sampling_api(make, **options), 50_000, 0.25

@@ -1,6 +1,6 @@
 """Lévy motion as a path of diffrax: its increments, the law of a solution, and what is refused.
 
-Statistical bounds: false-alarm rate at most 1e-8 each, three of them in the file.
+Statistical bounds: false-alarm rate at most 1e-8 each, eight of them in the file.
 """
 
 import itertools
@@ -65,7 +65,7 @@ def test_a_long_jump_leaves_later_increments_their_digits():
 def test_law_of_an_increment(alpha):
     """SαS of scale (t - s)^{1/α}, over one cell and over seven.
 
-    DKW, false-alarm rate 1e-8; detects an error of 13 % in the scale, as a step of a cell too few.
+    DKW, false-alarm rate 1e-8; detects an error of 13 % in the scale.
     """
     count = 100_000
     path = motion(alpha, shape=(count,))
