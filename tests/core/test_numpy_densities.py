@@ -131,7 +131,7 @@ def left_masses(result):
 def test_auto_samples_the_right_law(gradient):
     """The share of the left well, by the spread of eight independent systems, from starts that are
     all there.  False alarm below 1e-6: t of 7 degrees at 16.  Detects that a well is missing, or a
-    share that is off by 0.15: the standard error is some 0.008."""
+    share that is off by 0.25: the standard error is some 0.008."""
     logdensity_fn = as_logdensity(well, gradient=gradient)
     result = levymc.auto(logdensity_fn, KEY, jnp.full(4, -3.6), budget=6000, progress=False)
     shares = left_masses(result)
