@@ -7,6 +7,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from . import blackjax as blackjax
+from . import numpy as numpy
 from . import optax as optax
 
 _ON_DEMAND = ("diffrax",)
