@@ -60,9 +60,13 @@ class ModelResult:
             import arviz
         except ModuleNotFoundError as error:
             raise ImportError("`to_arviz` needs ArviZ: pip install 'levymc[arviz]'.") from error
-        groups = {"posterior": self.posterior, "sample_stats": statistics(self.result)}
+        groups: dict[str, Any] = {
+            "posterior": self.posterior,
+            "sample_stats": statistics(self.result),
+        }
         groups |= {name: dict(group) for name, group in self.data.items() if group}
-        labels = {"coords": dict(self.coords), "dims": {k: list(v) for k, v in self.dims.items()}}
+        dims = {name: list(axes) for name, axes in self.dims.items()}
+        labels: dict[str, Any] = {"coords": dict(self.coords), "dims": dims}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups, **labels)
         return arviz.from_dict(**groups, **labels)
