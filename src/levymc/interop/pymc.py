@@ -153,9 +153,9 @@ class PymcModel:
 
     def logdensity_fn(self, position: dict[str, Array]) -> Array:
         """log φ of the unconstrained variables, the Jacobian included."""
-        function = self.compiled("logdensity")
+        function, values = self.compiled("logdensity"), self._in_order(position)
         with without_truncation_warnings():
-            return function(*self._in_order(position))[0]
+            return jnp.asarray(function(*values)[0], jnp.result_type(*values))
 
     def initial_positions(self, key: Any, num_chains: int) -> dict[str, Array]:
         """Where PyMC would start, or `initval` says, jittered; the chains along the first axis."""
