@@ -18,6 +18,9 @@ from levymc.interop.pymc import from_pymc, sample
 pm = pytest.importorskip("pymc")
 pytensor = pytest.importorskip("pytensor")
 
+# PyTensor warns where it has no BLAS, which none of these models is slow without.
+pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS:UserWarning")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_pytensor():
