@@ -8,6 +8,7 @@ import pytest
 from tests.interop import pymc_models
 from tests.interop.pymc_models import from_value, greatest_difference
 
+import levymc
 from levymc.interop.pymc import sample
 
 pm = pytest.importorskip("pymc")
@@ -84,3 +85,14 @@ def test_pymc_goes_on_from_the_draws():
         predicted = pm.sample_posterior_predictive(data, progressbar=False, random_seed=1)
     assert found.log_likelihood["y"].dims == ("chain", "draw", "number")
     assert predicted.posterior_predictive["y"].shape == found.log_likelihood["y"].shape
+
+
+def test_a_store_goes_on_and_notices_other_data(tmp_path):
+    model = pymc_models.conjugate()
+    given = {"budget": 6000, "progress": False, "store": tmp_path / "run"}
+    first, again = (sample(model, jax.random.key(0), **given).posterior for _ in range(2))
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    with model:
+        pm.set_data({"numbers": np.array([0.5, 1.0, 3.001])})
+    with pytest.raises(levymc.run.StoreError, match="density"):
+        sample(model, jax.random.key(0), **given)

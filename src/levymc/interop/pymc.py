@@ -46,8 +46,8 @@ def sample(
     .. math:: φ(u) = p(\text{data}, x(u)) \, |\det \partial x / \partial u|
 
     Targets: the posterior, exactly, given enough steps and the modes found; `log_evidence` is the
-    log marginal likelihood if every prior is normalised.  Those of PyMC are, but for pm.Flat,
-    pm.HalfFlat, pm.Potential, `total_size` and the transform `ordered` (lower by log k! for k
+    log marginal likelihood if every prior is normalised, which pm.Flat, pm.HalfFlat and pm.ICAR are
+    not, nor what has pm.Potential, `total_size` or the transform `ordered` (lower by log k! for k
     exchangeable variables).  Not valid when: as `levymc.auto` says; read `warnings` first.
 
     The model is compiled with the data that it has now, in 64 bits unless PyTensor's floatX is
