@@ -9,6 +9,7 @@ from typing import Any as _Any
 from . import blackjax as blackjax
 from . import numpy as numpy
 from . import optax as optax
+from . import pymc as pymc
 
 _ON_DEMAND = ("diffrax",)
 
