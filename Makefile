@@ -1,7 +1,7 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-oldest test-newest lint format types fuzz bench lock clean
+.PHONY: help demo test test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
@@ -39,6 +39,10 @@ test-oldest: .venv-oldest/.installed-$(VERSION)  ## the library's tests with the
 
 test-newest: .venv-newest/.installed-$(VERSION)  ## the library's tests with the newest JAX that there is
 	.venv-newest/bin/python $(PYTEST) -m "not nightly" $(LIBRARY_TESTS)
+
+smoke: $(INSTALLED)  ## build wheel and sdist, use the wheel with each extra in an empty environment
+	@$(BIN) -c 'import build, twine, uv' 2>/dev/null || $(PIP) build twine uv
+	$(BIN) tools/smoke $(EXTRAS)
 
 types: $(INSTALLED)  ## how much of the public interface has known types
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/basedpyright --verifytypes levymc --ignoreexternal
