@@ -42,7 +42,7 @@ test-newest: .venv-newest/.installed-$(VERSION)  ## the library's tests with the
 
 smoke: $(INSTALLED)  ## build wheel and sdist, use the wheel with each extra in an empty environment
 	@$(BIN) -c 'import build, twine, uv' 2>/dev/null || $(PIP) build twine uv
-	$(BIN) tools/smoke $(EXTRAS)
+	$(BIN) tools/smoke $(SMOKE)
 
 types: $(INSTALLED)  ## how much of the public interface has known types
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/basedpyright --verifytypes levymc --ignoreexternal

@@ -1,8 +1,9 @@
 """Build sdist and wheel, and use the wheel in empty environments: one without extras, one for each.
 
-``make smoke PYTHON=python3.13`` tries the Python that it names.  The wheel is built from the sdist,
-so that both are tried, and each environment gets the newest versions that there are.  The programs
-beside this one, ``with_<extra>.py``, are what somebody who asks for the extra does first.
+``make smoke`` tries all, ``make smoke SMOKE="--python /path/to/python3.13 numpyro pymc"`` some, with
+another Python than the one that built the wheel.  The wheel is built from the sdist, so that both
+are tried, and each environment gets the newest versions that there are.  The programs beside this
+one, ``with_<extra>.py``, are what somebody who asks for the extra does first.
 """
 
 import argparse
@@ -22,10 +23,13 @@ ALONE = "nothing"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make smoke", description=__doc__)
     parser.add_argument("extras", nargs="*", help="all of pyproject.toml if not given")
-    extras = parser.parse_args().extras or [ALONE, *declared_extras()]
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = build(Path(folder) / "dist")
-        failed = [extra for extra in extras if not is_useful(wheel, extra, Path(folder) / extra)]
+    parser.add_argument("--python", default=sys.executable, help="that of the environments")
+    given = parser.parse_args()
+    extras = given.extras or [ALONE, *declared_extras()]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = build(folder / "dist")
+        failed = [e for e in extras if not is_useful(wheel, e, given.python, folder / e)]
     if failed:
         sys.exit(f"The wheel fails with {', '.join(failed)}.")
 
@@ -43,12 +47,12 @@ def build(folder: Path) -> Path:
     return wheel
 
 
-def is_useful(wheel: Path, extra: str, folder: Path) -> bool:
+def is_useful(wheel: Path, extra: str, base: str, folder: Path) -> bool:
     """Whether the program of an extra runs where there is nothing but the wheel and its extra."""
     began = time.monotonic()
     asked = str(wheel) if extra == ALONE else f"{wheel}[{extra}]"
     environment, python = folder / "environment", folder / "environment" / "bin" / "python"
-    run("-m", "uv", "venv", "--quiet", "--python", sys.executable, str(environment))
+    run("-m", "uv", "venv", "--quiet", "--python", base, str(environment))
     run("-m", "uv", "pip", "install", "--quiet", "--python", str(python), asked)
     program = [python, "-I", HERE / f"with_{extra}.py"]
     done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)
