@@ -1,6 +1,6 @@
 """Build sdist and wheel, and use the wheel in empty environments: one without extras, one for each.
 
-``make smoke`` tries all, ``make smoke SMOKE="--python /path/to/python3.13 numpyro pymc"`` some, with
+``make smoke`` tries all, ``make smoke SMOKE="--python /path/to/python3.13 numpyro pymc"`` some, by
 another Python than the one that built the wheel.  The wheel is built from the sdist, so that both
 are tried, and each environment gets the newest versions that there are.  The programs beside this
 one, ``with_<extra>.py``, are what somebody who asks for the extra does first.
