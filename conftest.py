@@ -6,6 +6,7 @@ They must stand before JAX and levymc are first imported. Each pytest-xdist work
 import os
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 if "jax" in sys.modules:
@@ -35,3 +36,7 @@ from jaxtyping import install_import_hook
 # Not in the layers that people call: they refuse what is wrong by themselves, in words.
 CHECKED = ("stable", "riesz", "drifts", "diagnostics", "targets", "models")
 install_import_hook([*(f"levymc.{layer}" for layer in CHECKED), "levymc_lab"], "beartype.beartype")
+
+# The examples in docstrings of what connects to a library need that library.
+CONNECTED = ("diffrax", "optax")
+collect_ignore = [f"src/levymc/interop/{name}.py" for name in CONNECTED if find_spec(name) is None]

@@ -12,14 +12,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import check_interval, check_positive, check_real, nan_outside
 
 from . import _tabulated
 
-_ALPHA_REMEDY = "The law is tabulated there; `sample` draws for every alpha in (0, 2]."
+ALPHA_REMEDY = "The law is tabulated there; `sample` draws for every alpha in (0, 2]."
 SCALE_REMEDY = "Give the sigma of exp(-|sigma omega|^alpha)."
+FINITE_REMEDY = "Remove such points first: the law has no value there."
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
@@ -76,13 +78,13 @@ def ppf(p: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, 
 
 
 def _finite(x: Any) -> Any:
-    check_real("x", x, "Remove such points first: the law has no value there.")
+    check_real("x", x, FINITE_REMEDY)
     return x
 
 
 def _evaluate(function: Any, x: Any, alpha: Any, scale: Any) -> Array:
     """Check all but x, compute in float32 at least, and give back the dtype of x."""
-    check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy=_ALPHA_REMEDY)
+    check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy=ALPHA_REMEDY)
     check_positive("scale", scale, SCALE_REMEDY)
     found = jnp.result_type(x)
     dtype = found if jnp.issubdtype(found, jnp.floating) else jnp.result_type(float)
@@ -138,3 +140,19 @@ def _solved_rule(primals: Any, tangents: Any) -> Any:
 
 
 _ppf = jax.jit(_solved)
+
+
+_ON_HOST: dict[str, Any] = {
+    "pdf": partial(_tabulated.pdf, np),
+    "logpdf": partial(_tabulated.logpdf, np),
+    "cdf": lambda x, alpha: _tabulated.sf(np, -x, alpha),
+    "sf": partial(_tabulated.sf, np),
+    "ppf": _tabulated.solve_on_host,
+}
+
+
+def on_host(name: str, x: Any, alpha: Any) -> Any:
+    """A function of SαS(1) in NumPy, in float64 whatever JAX's precision is."""
+    points, exponents = (np.asarray(value, np.float64) for value in (x, alpha))
+    with np.errstate(all="ignore"):  # at α = 2, and far out, of branches that are not taken
+        return _ON_HOST[name](points, exponents)
