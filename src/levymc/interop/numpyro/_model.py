@@ -160,7 +160,7 @@ class NumpyroModel:
         }
         found = _at_all(self.constrain_one, flat)
         return {
-            name: np.asarray(leaf).reshape(*leading, *leaf.shape[1:])
+            name: np.asarray(leaf).reshape((*leading, *leaf.shape[1:]))
             for name, leaf in found.items()
         }
 
@@ -171,7 +171,11 @@ class NumpyroModel:
         Raises: ValueError: where no plate subsamples, or a latent site is inside one that does.
         """
         self._check_subsampled()
-        args, kwargs = self.call.args, self.call.kwargs
+        # NumPy's arrays cannot be indexed by rows that a program draws.
+        args, kwargs = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf,
+            (self.call.args, self.call.kwargs),
+        )
 
         def logdensity_on(position: Any, rows: dict[str, Array]) -> Array:
             model = _prepared(taking(self.call.model, rows), self.sites)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 from numpyro.primitives import Messenger
@@ -20,9 +21,15 @@ class _Taking(Messenger):
             return
         size, _ = msg["args"]
         rows = self.indices.get(msg["name"])
-        msg["value"] = jnp.arange(size) if rows is None else rows
+        msg["value"] = _all(size) if rows is None else rows
         # NumPyro would warn of indices that are not as many as the model asks for.
         msg["args"] = (size, len(msg["value"]))
+
+
+def _all(size: int) -> Array:
+    """Known also while a program is traced, so that they can index data in NumPy."""
+    with jax.ensure_compile_time_eval():
+        return jnp.arange(size)
 
 
 def taking(model: Callable[..., Any], indices: dict[str, Array]) -> Callable[..., Any]:

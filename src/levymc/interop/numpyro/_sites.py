@@ -13,6 +13,7 @@ from numpyro.infer.initialization import init_to_uniform
 
 from ._rows import taking_all
 
+TAKEN = ("chain", "draw")  # axes of all draws
 Trace = dict[str, dict[str, Any]]
 
 
@@ -163,11 +164,10 @@ def _dims(found: Trace) -> dict[str, tuple[str, ...]]:
     named = {
         name: site for name, site in found.items() if site["type"] in ("sample", "deterministic")
     }
-    taken = {*named, "chain", "draw"}
-    return {name: _axes(name, site, taken) for name, site in named.items()}
+    return {name: _axes(name, site) for name, site in named.items()}
 
 
-def _axes(name: str, site: dict[str, Any], taken: set[str]) -> tuple[str, ...]:
+def _axes(name: str, site: dict[str, Any]) -> tuple[str, ...]:
     """Plates, where they are; the event's by infer={"event_dims": …}, as in ArviZ; or numbers."""
     shape = np.shape(site["value"])
     axes = [f"{name}_dim_{place}" for place in range(len(shape))]
@@ -178,8 +178,7 @@ def _axes(name: str, site: dict[str, Any], taken: set[str]) -> tuple[str, ...]:
     for frame in frames:
         place = depth + frame.dim
         if 0 <= place < len(shape) and shape[place] == frame.size:
-            # An axis and a variable of one name are not possible in xarray.
-            axes[place] = f"{frame.name}_plate" if frame.name in taken else frame.name
+            axes[place] = f"{frame.name}_plate" if frame.name in TAKEN else frame.name
     given = list(site.get("infer", {}).get("event_dims", ()))
     if given and len(given) <= len(shape) - depth:
         axes[len(shape) - len(given) :] = given
