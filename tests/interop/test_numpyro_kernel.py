@@ -44,7 +44,7 @@ def run(kernel, *args, count=50, chains=1, method="sequential", warmup=10, key=K
 
 
 def test_one_chain_is_what_the_algorithm_makes_with_its_keys():
-    fields = ("z", "accept_prob", "rng_key")
+    fields = ("z.slope", "z.scale", "accept_prob", "rng_key")
     mcmc = run(Kernel(model, by_mafla), X, Y, key=jax.random.PRNGKey(7), extra_fields=fields)
     found, fields = mcmc.get_samples(), mcmc.get_extra_fields()
     assert set(found) == {"slope", "scale", "double"}
@@ -52,7 +52,7 @@ def test_one_chain_is_what_the_algorithm_makes_with_its_keys():
     assert np.all((found["scale"] > 0.2) & (found["scale"] < 2.0))
     pieces = levymc.interop.numpyro.from_numpyro(model, X, Y)
     algorithm = by_mafla(pieces.logdensity_fn)
-    at = {name: leaf[3] for name, leaf in fields["z"].items()}
+    at = {name: fields[f"z.{name}"][3] for name in pieces.names}
     key_step, key_chain = jax.random.split(fields["rng_key"][3])
     state, info = algorithm.step(key_step, algorithm.init(at))
     np.testing.assert_allclose(pieces.constrain(state.position)["scale"], found["scale"][4])
