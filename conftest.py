@@ -5,6 +5,7 @@ They must stand before JAX and levymc are first imported. Each pytest-xdist work
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 if "jax" in sys.modules:
@@ -33,3 +34,10 @@ from jaxtyping import install_import_hook
 # Not in the layers that people call: they refuse what is wrong by themselves, in words.
 CHECKED = ("stable", "riesz", "drifts", "diagnostics", "targets", "models")
 install_import_hook([*(f"levymc.{layer}" for layer in CHECKED), "levymc_lab"], "beartype.beartype")
+
+# Examples in docstrings of what is for another library need that library.
+collect_ignore = [
+    path
+    for library, path in {"numpyro": "src/levymc/interop/numpyro"}.items()
+    if find_spec(library) is None
+]
