@@ -80,6 +80,25 @@ def horseshoe_data():
     return x, x @ np.array([1.5, 0.0, 0.0, -2.0, 0.0, 0.0]) + 0.7 * rng.normal(size=60)
 
 
+def hierarchical_logistic(group, x, y):
+    """Intercepts of groups, not centred, and one slope."""
+    mu = numpyro.sample("mu", dist.Normal(0.0, 2.0))
+    tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+    slope = numpyro.sample("slope", dist.Normal(0.0, 2.0))
+    with numpyro.plate("group", int(group.max()) + 1):
+        z = numpyro.sample("z", dist.Normal(0.0, 1.0))
+        effect = numpyro.deterministic("effect", mu + tau * z)
+    with numpyro.plate("data", len(y)):
+        numpyro.sample("y", dist.Bernoulli(logits=effect[group] + slope * x), obs=y)
+
+
+def hierarchical_data():
+    rng = np.random.default_rng(4)
+    group, x = np.arange(120) % 6, rng.normal(size=120)
+    effect = np.array([-1.0, 0.0, 0.5, 1.0, 0.2, -0.4])
+    return group, x, rng.random(120) < 1 / (1 + np.exp(-effect[group] - 1.2 * x))
+
+
 def robust_regression(x, y):
     """Stable noise of unknown α."""
     alpha = numpyro.sample("alpha", dist.Uniform(1.0, 2.0))
