@@ -211,8 +211,11 @@ class Kernel(MCMCKernel):
         model_kwargs: dict[str, Any] | None,
     ) -> KernelState:
         """The state where the model has other arguments: what it knows of the density anew."""
-        algorithm = self._made(model_args, model_kwargs)
-        return state._replace(inner=algorithm.moved(state.inner, state.z, state.rng_key))
+        moved = self._made(model_args, model_kwargs).moved
+        inner = (moved if is_prng_key(state.rng_key) else jax.vmap(moved))(
+            state.inner, state.z, state.rng_key
+        )
+        return state._replace(inner=inner)
 
     def wrap_model(self, wrapper: Callable[[Any], Any]) -> "Kernel":
         """A kernel alike for `wrapper(model)`."""
