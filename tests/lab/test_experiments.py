@@ -23,6 +23,7 @@ from levymc_lab.framework import (
     MismatchError,
     ResultsError,
     Table,
+    _pool,
     _results,
 )
 
@@ -84,8 +85,10 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
     assert first["toy/tables/draws.csv"] != third["toy/tables/draws.csv"]
 
 
-def test_the_number_of_processes_does_not_matter(tmp_path):
+def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
+    """Nor does it when processes make way for others after each cell or two."""
     run(tmp_path / "one", jobs=1)
+    monkeypatch.setattr(_pool, "TASKS_OF_A_PROCESS", 1)
     run(tmp_path / "two", jobs=2)
     assert MADE == []  # not in this process
     assert contents(tmp_path / "one") == contents(tmp_path / "two")

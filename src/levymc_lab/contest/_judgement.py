@@ -20,6 +20,21 @@ RUN_COLUMNS = (
     "tail", "rhat", "z_weights", "z_marginals", "z_evidence", "notes",
 )  # fmt: skip
 
+# Why a bar may be missed.
+UNSEEN = (
+    "A mode that is much narrower than those known, for its distance from them, is met by no "
+    "relaxation and no draw, so that nothing is there to be warned of; the report states the width "
+    "below which modes would be missed. No peer finds these modes either."
+)
+CURVED = (
+    "Missed are modes too narrow to be met by anything, and posteriors with many curved modes, "
+    "whose answers are flagged."
+)
+OVERHEAD = (
+    "A run has a second or so of its own, for the search and the fits; on densities that take "
+    "microseconds NUTS is done by then. What counts for dear densities are evaluations."
+)
+
 Row = Mapping[str, Any]
 
 
@@ -163,6 +178,7 @@ def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
         reason=f"total variation at most {BEST_TV} (or twice that of independent draws) in the "
         f"median over the seeds, and {WORST_TV} at worst; missed on "
         f"{_listed(name for name, is_good in zip(many, good, strict=True) if not is_good)}",
+        explanation=CURVED,
     )
     rivals = {name: _best_rival(rows) for name, rows in many.items()}
     ahead = {name: many[name][OURS]["median"] <= best for name, (_, best) in rivals.items() if best}
@@ -181,6 +197,7 @@ def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
         0,
         reason=f"a total variation above {FAILED_TV} must be flagged; it was not on "
         f"{_listed(name for name, count in silent.items() if count)}",
+        explanation=UNSEEN,
     )
 
 
@@ -219,6 +236,7 @@ def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
                 min(speed_ratio(ours, reference) for reference in references),
                 NOT_WORSE,
                 reason="without compilation; bulk or tail, whichever is smaller",
+                explanation=OVERHEAD,
             )
 
 

@@ -20,6 +20,11 @@ from ._experiment import Cell, Experiment
 from ._results import write_cell
 
 
+# What JAX has compiled stays in a process: after some 150 cells of the contest there was no memory
+# left for more.
+TASKS_OF_A_PROCESS = 32
+
+
 class Task(NamedTuple):
     """A cell to make, and the file for it.
 
@@ -62,13 +67,15 @@ def make(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:
 def _make_elsewhere(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:
     others = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")  # JAX has threads: it must not be forked
-    executor = ProcessPoolExecutor(jobs, context, _prepare_worker)
+    executor = ProcessPoolExecutor(
+        jobs, context, _prepare_worker, max_tasks_per_child=TASKS_OF_A_PROCESS
+    )
     try:
-        with _environment(_worker_settings()):
+        with _environment(_worker_settings()):  # processes are started all along
             futures = [executor.submit(task.work) for task in tasks]
-        for future in as_completed(futures):
-            future.result()
-            on_done()
+            for future in as_completed(futures):
+                future.result()
+                on_done()
     except BaseException as error:
         executor.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
