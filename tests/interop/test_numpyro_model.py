@@ -221,6 +221,12 @@ def test_discrete_sites_are_summed_out():
     assert "label" not in {*summed.names, *summed.dims, *summed.constrain(start)}
 
 
+def test_discrete_sites_without_funsor_say_what_is_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"\['label'\] needs funsor: pip install funsor"):
+        from_numpyro(mixture_by_labels, mixture_data(9))
+
+
 def test_what_depends_on_a_summed_site_is_left_out_and_said():
     pytest.importorskip("funsor")
 

@@ -80,16 +80,12 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> "Numpy
 
 @dataclass(frozen=True, eq=False)
 class NumpyroModel:
-    """See `from_numpyro`.
+    """See `from_numpyro`; `sites` is what was found in the model."""
 
-    sites: what is in the model.  logdensity_fn: of one position.
-    constrain_one: the constrained and deterministic sites of one position.
-    """
-
-    call: Call
+    _call: Call
     sites: Sites
     logdensity_fn: Callable[[dict[str, Any]], Array]
-    constrain_one: Callable[[dict[str, Any]], dict[str, Array]]
+    _constrain_one: Callable[[dict[str, Any]], dict[str, Array]]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,9 +130,9 @@ class NumpyroModel:
         """The sites that are to blame, in words, as far as one can tell."""
         if self.sites.enumerated:
             return ""
-        one = self.constrain_one({name: leaf[0] for name, leaf in positions.items()})
-        model = taking_all(self.call.model)
-        terms, _ = compute_log_probs(model, self.call.args, self.call.kwargs, one)
+        one = self._constrain_one({name: leaf[0] for name, leaf in positions.items()})
+        model = taking_all(self._call.model)
+        terms, _ = compute_log_probs(model, self._call.args, self._call.kwargs, one)
         found = {name: float(term) for name, term in terms.items() if not np.isfinite(term)}
         return f": for instance, the sites have log densities {found}" if found else ""
 
@@ -158,7 +154,7 @@ class NumpyroModel:
             name: leaf.reshape(-1, *leaf.shape[leaf.ndim - own[name] :])
             for name, leaf in leaves.items()
         }
-        found = _at_all(self.constrain_one, flat)
+        found = _at_all(self._constrain_one, flat)
         return {
             name: np.asarray(leaf).reshape((*leading, *leaf.shape[1:]))
             for name, leaf in found.items()
@@ -174,11 +170,11 @@ class NumpyroModel:
         # NumPy's arrays cannot be indexed by rows that a program draws.
         args, kwargs = jax.tree.map(
             lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf,
-            (self.call.args, self.call.kwargs),
+            (self._call.args, self._call.kwargs),
         )
 
         def logdensity_on(position: Any, rows: dict[str, Array]) -> Array:
-            model = _prepared(taking(self.call.model, rows), self.sites)
+            model = _prepared(taking(self._call.model, rows), self.sites)
             return -potential_energy(
                 model, args, kwargs, position, enum=bool(self.sites.enumerated)
             )

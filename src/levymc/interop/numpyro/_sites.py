@@ -152,8 +152,7 @@ def _check_site(name: str, site: dict[str, Any]) -> None:
 def _check_funsor(discrete: list[str]) -> None:
     if importlib.util.find_spec("funsor") is None:
         raise ImportError(
-            f"Summing out the discrete sites {discrete} needs funsor: "
-            "pip install 'levymc[numpyro]'."
+            f"Summing out the discrete sites {discrete} needs funsor: pip install funsor."
         )
 
 
