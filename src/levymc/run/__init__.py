@@ -15,3 +15,4 @@ from ._result import Result as Result
 from ._sample import load as load
 from ._sample import resume as resume
 from ._sample import sample as sample
+from ._sample import work as work
