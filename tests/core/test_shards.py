@@ -98,11 +98,11 @@ def test_all_that_reads_a_run_joins_its_shards(original, monkeypatch):
 
 def test_the_same_call_again_gives_the_same_and_another_is_refused(run, original):
     assert same(sharded_run.begin(run), original[1])
-    with pytest.raises(levymc.StoreError, match="its shards is 3, not 5"):
+    with pytest.raises(levymc.run.StoreError, match="its shards is 3, not 5"):
         sharded_run.begin(run, shards=5)
-    with pytest.raises(levymc.StoreError, match="its num_steps is 1000, not 900"):
+    with pytest.raises(levymc.run.StoreError, match="its num_steps is 1000, not 900"):
         sharded_run.begin(run, 900)
-    with pytest.raises(levymc.StoreError, match=r"exists\. Go on with levymc\.resume"):
+    with pytest.raises(levymc.run.StoreError, match=r"exists\. Go on with levymc\.resume"):
         sharded_run.begin(run, shards=None)
 
 
@@ -167,7 +167,7 @@ def test_ctrl_c_gives_what_all_chains_have(begun, tmp_path, stopped_after):
     assert result.num_draws == 200
     with stopped_after(0), pytest.raises(KeyboardInterrupt, match="before all chains had a draw"):
         sharded_run.begin(tmp_path / "new")
-    with pytest.raises(levymc.StoreError, match="no draws of all chains yet: shard-0000"):
+    with pytest.raises(levymc.run.StoreError, match="no draws of all chains yet: shard-0000"):
         levymc.load(tmp_path / "new")
 
 
@@ -219,7 +219,7 @@ def flip(file):
 def test_a_damaged_shard_is_refused(begun, damage, told):
     damage(begun / "levymc")
     for use in (levymc.load, levymc.resume):
-        with pytest.raises(levymc.StoreError, match=told):
+        with pytest.raises(levymc.run.StoreError, match=told):
             use(begun)
 
 
@@ -233,7 +233,7 @@ def test_what_other_tools_see_is_checked_and_made_again(run, original):
     link = run / "posterior/x/c/1"
     link.unlink()
     link.symlink_to("../../../levymc/shard-0000/posterior/x/c/0")
-    with pytest.raises(levymc.StoreError, match=r"posterior/x/c/1 is not what shard-0001 has"):
+    with pytest.raises(levymc.run.StoreError, match=r"posterior/x/c/1 is not what shard-0001 has"):
         levymc.load(run)
     assert same(levymc.resume(run, progress=False), original[1])
     assert same(levymc.load(run), original[1])
@@ -260,7 +260,7 @@ def test_refusals(run, tmp_path, monkeypatch):
     for use in (sharded_run.begin, levymc.resume, levymc.load, levymc.run.work):
         with pytest.raises(ValueError, match=r"'s3://bucket/run'\. Object stores have"):
             use("s3://bucket/run")
-    with pytest.raises(levymc.StoreError, match="shard-0001, which has none"):
+    with pytest.raises(levymc.run.StoreError, match="shard-0001, which has none"):
         levymc.run.work(run / "levymc" / NAMES[1])
     monkeypatch.setattr(_divide, "HAS_LOCKS", False)
     with pytest.raises(ValueError, match="`shards` must be None on this system"):
@@ -362,7 +362,7 @@ def test_all_are_killed_and_others_go_on(tmp_path, start, original, before, afte
     wait_for_claims(folder, before, processes)
     for process in processes:
         kill(process)
-    with pytest.raises(levymc.StoreError, match="no draws of all chains yet"):
+    with pytest.raises(levymc.run.StoreError, match="no draws of all chains yet"):
         levymc.load(folder)
     assert_all_give([start(folder) for _ in range(after)], original[1])
     assert same(levymc.load(folder), original[1])
