@@ -38,5 +38,9 @@ CHECKED = ("stable", "riesz", "drifts", "diagnostics", "targets", "models")
 install_import_hook([*(f"levymc.{layer}" for layer in CHECKED), "levymc_lab"], "beartype.beartype")
 
 # The examples in docstrings of what connects to a library need that library.
-CONNECTED = ("diffrax", "optax", "pymc")
-collect_ignore = [f"src/levymc/interop/{name}.py" for name in CONNECTED if find_spec(name) is None]
+CONNECTED = ("diffrax.py", "numpyro", "optax.py", "pymc.py")
+collect_ignore = [
+    f"src/levymc/interop/{path}"
+    for path in CONNECTED
+    if find_spec(path.removesuffix(".py")) is None
+]

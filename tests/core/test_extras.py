@@ -7,7 +7,7 @@ import textwrap
 
 EXTRAS = (
     *("arviz", "flatbuffers", "jinja2", "matplotlib", "rich", "typer", "xarray", "zarr"),
-    *("blackjax", "diffrax", "equinox", "optax"),
+    *("blackjax", "diffrax", "equinox", "funsor", "numpyro", "optax", "pymc", "pytensor"),
 )
 
 WITHOUT = f"""

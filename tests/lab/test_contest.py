@@ -133,6 +133,16 @@ def test_bars_are_missed_where_they_should_be():
     )
 
 
+def test_a_warm_up_that_took_all_of_the_budget_is_worth_nothing():
+    """Then there are no draws to be judged; a particle method has no such size either way."""
+    nothing = {"bulk": math.nan, "tail": math.nan, "per_second": math.nan}
+    something = {"bulk": 3.0, "tail": 2.0, "per_second": 5.0}
+    for ratio in (_judgement.efficiency_ratio, _judgement.speed_ratio):
+        assert ratio(something, nothing) == math.inf
+        assert math.isnan(ratio(nothing, something))
+    assert _judgement.efficiency_ratio(something, {"bulk": 1.0, "tail": 4.0}) == 0.5
+
+
 def test_standard_errors_that_do_not_hold_are_found():
     config = small()
     results = made_up(config, good_errors, good_sizes)

@@ -3,6 +3,7 @@
 import diffrax
 import jax
 import jax.numpy as jnp
+
 import levymc.interop.diffrax
 
 motion = levymc.interop.diffrax.LevyMotion(0.0, 1.0, 1.5, jax.random.key(0), num_steps=10)

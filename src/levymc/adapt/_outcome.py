@@ -53,9 +53,10 @@ class AutoResult(Result):
         """Whether something speaks against the answer."""
         return bool(self.warnings)
 
-    def _attributes(self) -> dict[str, Any]:
+    @property
+    def attributes(self) -> dict[str, Any]:
         """For ArviZ: numbers, lists of them, and text, which every format of files can hold."""
-        found = super()._attributes() | {"report": self.report, "warnings": " ".join(self.warnings)}
+        found = super().attributes | {"report": self.report, "warnings": " ".join(self.warnings)}
         found["evaluations"] = sum(self.evaluations.values())
         if np.isfinite(self.log_evidence.value):
             found["log_evidence"] = float(self.log_evidence.value)

@@ -11,7 +11,7 @@ from . import numpy as numpy
 from . import optax as optax
 from . import pymc as pymc
 
-_ON_DEMAND = ("diffrax",)
+_ON_DEMAND = ("diffrax", "numpyro")
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from levymc.adapt import AutoResult, Evidence, FoundModes
+from levymc.run import to_groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,20 +57,10 @@ class ModelResult:
 
         Raises: ImportError: without ArviZ.
         """
-        try:
-            import arviz
-        except ModuleNotFoundError as error:
-            raise ImportError("`to_arviz` needs ArviZ: pip install 'levymc[arviz]'.") from error
-        groups: dict[str, Any] = {
-            "posterior": self.posterior,
-            "sample_stats": statistics(self.result),
-        }
+        groups = {"posterior": self.posterior, "sample_stats": self.result.statistics}
         groups |= {name: dict(group) for name, group in self.data.items() if group}
         dims = {name: list(axes) for name, axes in self.dims.items()}
-        labels: dict[str, Any] = {"coords": dict(self.coords), "dims": dims}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups, **labels)
-        return arviz.from_dict(**groups, **labels)
+        return to_groups(groups, dims, self.coords, self.result.attributes)
 
     def __repr__(self) -> str:
         shapes = {name: draws.shape[2:] for name, draws in self.posterior.items()}
@@ -91,9 +82,3 @@ def model_result(
     found = result.modes
     modes = found if found is None else found._replace(location=constrain(found.location))
     return ModelResult(result, constrain(result.positions), modes, **described)
-
-
-def statistics(result: AutoResult) -> dict[str, np.ndarray]:
-    """One number per draw and chain, by ArviZ's names, the log density among them."""
-    info = result.info if isinstance(result.info, dict) else result.info._asdict()
-    return {"lp": np.asarray(info["logdensity"]), **result.statistics}

@@ -27,8 +27,8 @@ except ImportError as error:
         "`levymc.interop.diffrax` needs diffrax: pip install 'levymc[diffrax]'."
     ) from error
 
-OFF_GRID = 0.01  # of a cell; rounding of times in float32 stays below it up to 100 000 cells
-TIMES_REMEDY = "They are the first and the last time at which the motion is known, in that order."
+_OFF_GRID = 0.01  # of a cell; rounding of times in float32 stays below it up to 100 000 cells
+_TIMES_REMEDY = "They are the first and the last time at which the motion is known, in that order."
 
 
 class LevyMotion(diffrax.AbstractPath[Any]):
@@ -156,7 +156,7 @@ class LevyMotion(diffrax.AbstractPath[Any]):
         place = jax.lax.stop_gradient(place)
         nearest = jnp.round(place)
         is_outside = (nearest < 0) | (nearest > self.num_steps)
-        is_off = ~(jnp.abs(place - nearest) <= OFF_GRID) | is_outside
+        is_off = ~(jnp.abs(place - nearest) <= _OFF_GRID) | is_outside
         checked = eqx.error_if(
             nearest,
             is_off,
@@ -181,10 +181,10 @@ class LevyMotion(diffrax.AbstractPath[Any]):
 
 def _check_times(t0: Any, t1: Any) -> None:
     for name, value in {"t0": t0, "t1": t1}.items():
-        check_one_number(name, value, TIMES_REMEDY)
-        check_real(name, value, TIMES_REMEDY)
+        check_one_number(name, value, _TIMES_REMEDY)
+        check_real(name, value, _TIMES_REMEDY)
     if not is_traced((t0, t1)) and not np.asarray(t0) < np.asarray(t1):
-        raise ValueError(f"`t1` must be later than `t0`, got {t0} and {t1}. {TIMES_REMEDY}")
+        raise ValueError(f"`t1` must be later than `t0`, got {t0} and {t1}. {_TIMES_REMEDY}")
 
 
 def _as_shapes(shape: Any) -> Any:

@@ -12,8 +12,8 @@ from jaxtyping import Array
 from levymc._checks import check_function
 from levymc.drifts import LogDensity
 
-REMEDY = "Give a function of a position that returns one number, in NumPy."
-GRADIENT_REMEDY = "Give a function of a position that returns a pytree like it, in NumPy, or None."
+_REMEDY = "Give a function of a position that returns one number, in NumPy."
+_GRADIENT_REMEDY = "Give a function of a position that returns a pytree like it, in NumPy, or None."
 
 
 def as_logdensity(
@@ -58,10 +58,10 @@ def as_logdensity(
         >>> run.positions.shape
         (8, 100)
     """
-    check_function("function", function, REMEDY)
+    check_function("function", function, _REMEDY)
     if gradient is None:
         return _with_slope(_Callback(function, vectorized).value, _no_slope)
-    check_function("gradient", gradient, GRADIENT_REMEDY)
+    check_function("gradient", gradient, _GRADIENT_REMEDY)
     slope = _with_curvature(_Callback(gradient, vectorized).gradient)
     return _with_slope(_Callback(function, vectorized).value, slope)
 

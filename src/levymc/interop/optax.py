@@ -17,7 +17,7 @@ from levymc import algorithms, integrators, noises, schedules
 from levymc._checks import check_key, check_one_number, check_position, check_positive
 from levymc.algorithms import SamplingAlgorithm, State
 
-OUR_SCHEDULES = (schedules.Constant, schedules.Polynomial, schedules.Cyclical)
+_OUR_SCHEDULES = (schedules.Constant, schedules.Polynomial, schedules.Cyclical)
 
 
 class SgFlaState(NamedTuple):
@@ -186,7 +186,7 @@ def _drift_of_loss(num_data: Any) -> Any:
 
 def _counted_from_one(step_size: Any) -> Any:
     """A step size as levymc asks for it; other people's schedules count from zero."""
-    if not callable(step_size) or isinstance(step_size, OUR_SCHEDULES):
+    if not callable(step_size) or isinstance(step_size, _OUR_SCHEDULES):
         return step_size
     return lambda n: step_size(n - 1)
 

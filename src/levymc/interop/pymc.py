@@ -28,9 +28,9 @@ from ._pymc_graph import (
     without_truncation_warnings,
 )
 
-NUM_STARTS = 16  # as many points as the search of `levymc.auto` relaxes at once
-MOST_TRIES = 20
-AT_ONCE = 1024  # positions that are constrained together
+_NUM_STARTS = 16  # as many points as the search of `levymc.auto` relaxes at once
+_MOST_TRIES = 20
+_AT_ONCE = 1024  # positions that are constrained together
 
 
 def sample(
@@ -85,7 +85,7 @@ def sample(
     key_starts, key_auto = jax.random.split(check_key(key))
     pieces = from_pymc(model)
     with pieces.precision():
-        starts = pieces.initial_positions(key_starts, NUM_STARTS)
+        starts = pieces.initial_positions(key_starts, _NUM_STARTS)
         result = auto(
             pieces.logdensity_fn, key_auto, starts, budget=budget, progress=progress, store=store
         )
@@ -207,7 +207,7 @@ def _in_batches(function: Callable[..., Any], values: list[np.ndarray]) -> list[
     """A function of one position, at positions along the first axis."""
 
     def at_all(positions: list[Array]) -> list[Array]:
-        return jax.lax.map(lambda one: function(*one), positions, batch_size=AT_ONCE)
+        return jax.lax.map(lambda one: function(*one), positions, batch_size=_AT_ONCE)
 
     return [np.asarray(output) for output in jax.jit(at_all)(values)]
 
@@ -222,7 +222,7 @@ class Starts:
         self.point = make_initial_point_fn(model=model, jitter_rvs=set(model.free_RVs))
 
     def one(self, rng: np.random.Generator) -> dict[str, Array]:
-        for _ in range(MOST_TRIES):
+        for _ in range(_MOST_TRIES):
             drawn = self.point(int(rng.integers(2**30)))
             point = {
                 var.name: jnp.asarray(np.asarray(drawn[var.name], var.type.dtype))
@@ -231,7 +231,7 @@ class Starts:
             if np.isfinite(self.logdensity_fn(point)):
                 return point
         raise ValueError(
-            f"`model` must have a finite log density where it starts, got none in {MOST_TRIES} "
+            f"`model` must have a finite log density where it starts, got none in {_MOST_TRIES} "
             f"tries, the last of them {drawn!s:.200}. Give its variables an `initval`; "
             "model.debug() shows which of them is at fault."
         )

@@ -11,17 +11,22 @@ DIMS_REMEDY = "Give one name for each axis of the variable after those of chains
 
 
 def to_groups(
-    posterior: dict[str, np.ndarray],
-    sample_stats: dict[str, np.ndarray],
-    attributes: dict[str, Any],
-    dims: Names | None,
+    groups: dict[str, Any],
+    dims: Mapping[str, list[str]],
     coords: Mapping[str, Any],
+    attributes: Mapping[str, Any],
 ) -> Any:
-    """The two groups, as the ArviZ that is installed wants them; attributes are the posterior's."""
+    """Groups of arrays by name, as the ArviZ that is installed wants them.
+
+    Args:
+        groups: the posterior and its statistics, and others, such as observed data.
+        dims: names of the axes of variables.  coords: labels along axes.
+        attributes: of the posterior.
+
+    Raises: ImportError: without ArviZ.
+    """
     arviz = _arviz()
-    names = _checked_dims(posterior, dims or {})
-    groups: dict[str, Any] = {"posterior": posterior, "sample_stats": sample_stats}
-    where = {"dims": names, "coords": dict(coords)}
+    where: dict[str, Any] = {"dims": dict(dims), "coords": dict(coords)}
     if int(arviz.__version__.split(".")[0]) >= 1:
         made = arviz.from_dict(groups, **where)
     else:
@@ -38,7 +43,7 @@ def _arviz() -> ModuleType:
     return arviz
 
 
-def _checked_dims(posterior: dict[str, np.ndarray], dims: Names) -> dict[str, list[str]]:
+def checked_dims(posterior: dict[str, np.ndarray], dims: Names) -> dict[str, list[str]]:
     """Refuse names for variables that are not there, and too many or too few."""
     for name, given in dims.items():
         if name not in posterior:

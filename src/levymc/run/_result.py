@@ -15,7 +15,7 @@ from levymc._trees import named_leaves
 from levymc._workdir import atomic_bytes, parse_json
 from levymc.algorithms import Info
 
-from ._arviz import Names, to_groups
+from ._arviz import Names, checked_dims, to_groups
 from ._engine import Draws
 
 FORMAT = 3
@@ -161,9 +161,12 @@ class Result:
             parts = [np.asarray(values) for _, values in self._by_parts(logdensity_fn)]
             stats["lp"] = np.concatenate(parts, axis=1)
         places = {"draw": self.steps} if len(self.steps) == self.num_draws else {}
-        return to_groups(posterior, stats, self._attributes(), dims, {**places, **(coords or {})})
+        groups = {"posterior": posterior, "sample_stats": stats}
+        names = checked_dims(posterior, dims or {})
+        return to_groups(groups, names, {**places, **(coords or {})}, self.attributes)
 
-    def _attributes(self) -> dict[str, Any]:
+    @property
+    def attributes(self) -> dict[str, Any]:
         """What a file of another library may say of the draws."""
         known = {"inference_library": "levymc", "algorithm": self.algorithm}
         return {name: value for name, value in known.items() if value}

@@ -27,6 +27,9 @@ FINITE_REMEDY = "Remove such points first: the law has no value there."
 def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Array, "..."]:
     """Logarithm of the density of SαS(scale) at `x`.
 
+    It is differentiable in all three: in α with an error of 1e-9 of the derivative and of 1, at
+    α = 2 as the limit from below, which is -inf where it overflows.
+
     Args:
         x: finite points.
         alpha: characteristic exponent in [0.5, 2]; may be traced.  For many at once give an array,
@@ -94,8 +97,11 @@ def _evaluate(function: Any, x: Any, alpha: Any, scale: Any) -> Array:
     return function(points, known, scales).astype(dtype)
 
 
-def _with_derivatives(value: Any, slope: Any) -> Any:
-    """Give value(x, α) the derivative slope(x, α) in x; in α it is differentiated as written."""
+def _with_derivatives(value: Any, slope: Any, alpha_slope: Any = None) -> Any:
+    """Give value(x, α) the derivatives slope(x, α) in x and alpha_slope(x, α) in α.
+
+    Without the latter it is differentiated in α as written: the table is smooth in α.
+    """
     function = jax.custom_jvp(value)
 
     @partial(function.defjvp, symbolic_zeros=True)
@@ -107,13 +113,29 @@ def _with_derivatives(value: Any, slope: Any) -> Any:
         if not isinstance(x_dot, jax.custom_derivatives.SymbolicZero):
             tangent = tangent + slope(x, alpha) * x_dot
         if not isinstance(alpha_dot, jax.custom_derivatives.SymbolicZero):
-            tangent = tangent + jax.jvp(partial(value, x), (alpha,), (alpha_dot,))[1]
+            change = alpha_slope or (lambda x, alpha: _along_alpha(partial(value, x), alpha)[1])
+            tangent = tangent + change(x, alpha) * alpha_dot
         return out, tangent
 
     return jax.jit(function)
 
 
-_logpdf = _with_derivatives(partial(_tabulated.logpdf, jnp), partial(_tabulated.score, jnp))
+def _along_alpha(function: Any, alpha: Array) -> Any:
+    """A function of α and its derivative; α is an array of which each entry has its own value."""
+    return jax.jvp(function, (alpha,), (jnp.ones_like(alpha),))
+
+
+def _alpha_score(x: Array, alpha: Array) -> Array:
+    """d/dα log f.  At α = 2 it is the limit from below, and -inf where that overflows."""
+    (stretched, _), (change, log_change) = _along_alpha(
+        partial(_tabulated.stretched_density, jnp, x), alpha
+    )
+    return change / stretched - log_change
+
+
+_logpdf = _with_derivatives(
+    partial(_tabulated.logpdf, jnp), partial(_tabulated.score, jnp), _alpha_score
+)
 _pdf: Any = _with_derivatives(
     partial(_tabulated.pdf, jnp),
     lambda x, alpha: _pdf(x, alpha) * _tabulated.score(jnp, x, alpha),

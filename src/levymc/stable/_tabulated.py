@@ -114,13 +114,13 @@ _LOG_NORMALISER = math.log(2 * math.sqrt(math.pi))
 
 
 def logpdf(xp: ModuleType, x: Any, alpha: Any) -> Any:
-    stretched, log_stretch = _stretched_density(xp, x, alpha)
+    stretched, log_stretch = stretched_density(xp, x, alpha)
     gaussian = -(x * x) / 4 - _LOG_NORMALISER
     return xp.where(alpha == 2, gaussian, xp.log(stretched) - log_stretch)
 
 
 def pdf(xp: ModuleType, x: Any, alpha: Any) -> Any:
-    stretched, log_stretch = _stretched_density(xp, x, alpha)
+    stretched, log_stretch = stretched_density(xp, x, alpha)
     return stretched * xp.exp(-log_stretch)
 
 
@@ -168,7 +168,7 @@ def alpha_score(xp: ModuleType, x: Any, alpha: Any) -> Any:
 
 def log_slope(xp: ModuleType, x: Any, alpha: Any) -> Any:
     """x f(x) for x ≥ 0, the slope of P(X < x) in log x, where f itself may underflow."""
-    stretched, _ = _stretched_density(xp, x, alpha)
+    stretched, _ = stretched_density(xp, x, alpha)
     return stretched * _shrink(xp, x, alpha)
 
 
@@ -177,7 +177,7 @@ def _shrink(xp: ModuleType, x: Any, alpha: Any) -> Any:
     return xp.minimum(x, 1.0) * xp.exp(-alpha * xp.log(xp.maximum(x, 1.0)))
 
 
-def _stretched_density(xp: ModuleType, x: Any, alpha: Any) -> tuple[Any, Any]:
+def stretched_density(xp: ModuleType, x: Any, alpha: Any) -> tuple[Any, Any]:
     """f m^{1+α}, and the logarithm of m^{1+α}."""
     _, log_stretch = _stretch(xp, abs(x), alpha)
     gaussian = xp.exp(log_stretch - x * x / 4 - _LOG_NORMALISER)
