@@ -5,8 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import jax
@@ -148,14 +148,17 @@ def test_what_is_left_to_others_is_told(begun):
 
 def test_who_wants_the_result_waits_for_others_and_takes_over(begun, monkeypatch):
     """The claim of a process that is stopped is told of, and free once it is ended."""
-    monkeypatch.setattr(_work, "SECONDS_TO_DOUBT", 0.2)
-    claim = lock(begun / "levymc" / NAMES[1])
-    claim.__enter__()
-    timer = threading.Timer(1.5, claim.__exit__, (None, None, None))
-    timer.start()
-    with pytest.warns(UserWarning, match=r"(?s)claimed shard-0001.*are taken over"):
+    monkeypatch.setattr(_work, "SECONDS_TO_DOUBT", 0.1)
+    claim, warn = ExitStack(), _work._warn_of_silence
+    claim.enter_context(lock(begun / "levymc" / NAMES[1]))
+
+    def end_it_when_warned(left):
+        warn(left)
+        claim.close()
+
+    monkeypatch.setattr(_work, "_warn_of_silence", end_it_when_warned)
+    with pytest.warns(UserWarning, match=r"claimed shard-0001\. .* are taken over"):
         result = levymc.resume(begun, progress=False)
-    timer.join()
     assert result.num_draws == 240
     assert not result.is_interrupted
 
@@ -202,7 +205,7 @@ def test_a_folder_that_another_takes_for_abandoned_is_made_again(tmp_path, monke
 
 def flip(file):
     content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
+    content[len(content) // 4] ^= 1  # the second half of the last shard's chunks is no chain's
     file.write_bytes(content)
 
 

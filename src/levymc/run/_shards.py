@@ -21,9 +21,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from levymc._workdir import atomic_bytes, flush_folder, make_folder, waiting_lock
+from levymc._workdir import (
+    atomic_bytes,
+    flush_folder,
+    make_folder,
+    remove_partial,
+    waiting_lock,
+)
 
-from ._chunks import joined
+from ._chunks import GROUPS, joined
 from ._integrity import StoreError, as_damage, damaged, not_a_store, patiently, sealed, unsealed
 from ._result import Result, from_leaves
 from ._store import Store, glimpse, open_shown
@@ -131,6 +137,8 @@ def publish(path: Path) -> None:
         shards = open_shards(path)
         stores = shards.stores(glimpse)
         shown, plan = shards.shown(stores[0]), stores[0].plan
+        for folder in _folders(path):
+            remove_partial(folder)
         link(shards, stores)
         # What a killed process had no time for comes first: there are two states at any time.
         shown.publish(*plan.counts(shards.manifest["shown"])[0])
@@ -138,6 +146,13 @@ def publish(path: Path) -> None:
         if done != shards.manifest["shown"]:
             shards.write(shown=done, before=shards.manifest["shown"])
             shown.publish(*plan.counts(done)[0])
+
+
+def _folders(path: Path) -> list[Path]:
+    """Those that are written to under the lock."""
+    arrays = (place for group in GROUPS for place in (path / group).rglob("*"))
+    inside = [place for place in arrays if place.is_dir() and not place.is_symlink()]
+    return [path, path / "levymc", *(path / group for group in GROUPS), *inside]
 
 
 def link(shards: Shards, stores: list[Store]) -> None:

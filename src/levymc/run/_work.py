@@ -48,6 +48,7 @@ def help_with(path: Path, minibatches: Any, *, progress: bool) -> Tally:
             "makes it: go on with levymc.resume(store)."
         )
     made = 0
+    open_shards(path)  # is it one?
     publish(path)
     while _unfinished(open_shards(path)):
         here = _sweep(path, minibatches, progress=progress)
