@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jax.sharding import Mesh
@@ -19,9 +19,6 @@ from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
 from .marks import At, MarksLike
 from .observe import Observer
-
-if TYPE_CHECKING:
-    from ._work import Tally
 
 Rule = Callable[[Result], Any]
 _RULE = "It takes the Result so far, and tells whether the run may end."
@@ -204,7 +201,15 @@ def load(path: str | Path) -> Result:
     return load_shards(place) if is_sharded(place) else load_store(place)
 
 
-def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -> "Tally":
+class Tally(NamedTuple):
+    """What a process did for a run: shards that it made, how many there are, which are left."""
+
+    made: int
+    num_shards: int
+    left: tuple[int, ...]
+
+
+def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -> Tally:
     """Make shards of a run that `levymc.sample(..., shards=...)` began; leave when none is free.
 
     It waits for nobody and reads no draws: for processes beside the one that wants the result.
@@ -216,8 +221,7 @@ def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -
         progress: show a bar, in a terminal.
 
     Returns:
-        A `Tally`: how many shards were made here, how many there are, and which are left, as other
-        processes have them.
+        A `Tally`; other processes have the shards that are left.
 
     Raises:
         StoreError: no run in shards, or one that is damaged.

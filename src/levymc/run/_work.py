@@ -9,7 +9,7 @@ import time
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from levymc._checks import check_count
 from levymc._workdir import InUseError, lock, waiting_lock
@@ -17,6 +17,7 @@ from levymc._workdir import InUseError, lock, waiting_lock
 from ._integrity import StoreError
 from ._progress import progress_bar
 from ._result import Result
+from ._sample import Tally
 from ._shards import (
     Shards,
     is_sharded,
@@ -30,14 +31,6 @@ from ._store import extended, glimpse, go_on, open_store
 
 PAUSE = 0.5  # seconds between two looks at what others do
 SECONDS_TO_DOUBT = 180.0  # without a commit: they come every half minute once all is compiled
-
-
-class Tally(NamedTuple):
-    """What a process did for a run: how many shards it completed, and which others still make."""
-
-    made: int
-    num_shards: int
-    left: tuple[int, ...]
 
 
 def help_with(path: Path, minibatches: Any, *, progress: bool) -> Tally:
