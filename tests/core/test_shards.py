@@ -299,8 +299,8 @@ def start():
 
 
 def kill(process):
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with process:  # waits for it, and closes its output
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def wait_for_claims(folder, count, processes):
@@ -349,7 +349,7 @@ def test_any_number_of_processes_gives_the_same_bytes(tmp_path, start, original,
 @pytest.mark.slow
 def test_the_shard_of_a_killed_process_is_finished_by_another(tmp_path, start, original):
     folder = tmp_path / "run"
-    processes = [start(folder, 0.5), start(folder, 0.5)]
+    processes = [start(folder, 0.3), start(folder, 0.3)]
     wait_for_claims(folder, 2, processes)
     kill(processes.pop(0))
     assert_all_give(processes, original[1])
@@ -361,7 +361,7 @@ def test_the_shard_of_a_killed_process_is_finished_by_another(tmp_path, start, o
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 3)])
 def test_all_are_killed_and_others_go_on(tmp_path, start, original, before, after):
     folder = tmp_path / "run"
-    processes = [start(folder, 0.5) for _ in range(before)]
+    processes = [start(folder, 0.3) for _ in range(before)]
     wait_for_claims(folder, before, processes)
     for process in processes:
         kill(process)
@@ -375,7 +375,7 @@ def test_all_are_killed_and_others_go_on(tmp_path, start, original, before, afte
 @pytest.mark.slow
 def test_a_stopped_process_keeps_its_shard_until_it_is_ended(tmp_path, start, original):
     folder = tmp_path / "run"
-    stopped = start(folder, 0.5)
+    stopped = start(folder, 0.3)
     wait_for_claims(folder, 1, [stopped])
     os.killpg(stopped.pid, signal.SIGSTOP)
     (number,) = claimed(folder)
