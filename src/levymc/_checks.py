@@ -7,6 +7,7 @@ Every message names the argument, shows the value and says what to do.
 
 import inspect
 import operator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -177,6 +178,17 @@ def check_scalar_output(name: str, function: Any, *arguments: Any) -> None:
         raise TypeError(f"`{name}` must return a scalar, got shape {found}. {remedy}")
     if not jnp.issubdtype(leaves[0].dtype, jnp.floating):
         raise TypeError(f"`{name}` must return a real number, got {leaves[0].dtype}. {remedy}")
+
+
+def check_folder(name: str, value: Any) -> Path:
+    """The path of a folder; refuse an address, of which Python would make a folder `s3:`."""
+    if "://" in str(value):
+        raise ValueError(
+            f"`{name}` must be a folder of a file system, got {str(value)!r}. Object stores have "
+            "no lock that ends with its process, by which one process at a time writes. "
+            "Run into a folder, and copy it there when it is complete."
+        )
+    return Path(value)
 
 
 def check_function(name: str, value: Any, remedy: str, num_arguments: int = 1) -> None:

@@ -15,16 +15,18 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from jax.typing import ArrayLike
 
+HAS_LOCKS = find_spec("fcntl") is not None
 PACKAGES = ("levymc", "jax", "jaxlib", "numpy", "scipy")
 MOST_NESTED = 100  # levels of JSON: many more than ours has, far fewer than Python's stack
 MOST_DIGITS = 20  # of a whole number in it: 64 bits
@@ -234,22 +236,56 @@ def digest(files: Iterable[Path]) -> str:
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
     """Let one process at a time run; the lock goes with the process, however that ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: there two runs into one folder are not told apart
+    if not HAS_LOCKS:  # Windows: there two runs into one folder are not told apart
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUseError(
-                f"{folder} is in use by another process. Wait for it, or stop it."
-            ) from None
+        descriptor = _locked(folder, os.O_RDONLY)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        # On a network file system only what is open for writing can be locked, which no folder is.
+        descriptor = _locked(folder / ".lock", os.O_RDWR | os.O_CREAT)
+    try:
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(path: Path, flags: int) -> int:
+    """A descriptor that holds the lock."""
+    import fcntl
+
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        folder = path if path.is_dir() else path.parent
+        raise InUseError(
+            f"{folder} is in use by another process. Wait for it, or stop it."
+        ) from None
+    except OSError as error:
+        os.close(descriptor)
+        raise OSError(
+            error.errno,
+            f"{error.strerror}: the file system of {path} has no locks, by which one process at a "
+            "time writes. Take a folder of another.",
+        ) from error
+    return descriptor
+
+
+@contextmanager
+def waiting_lock(folder: Path, pause: float = 0.02) -> Iterator[None]:
+    """The lock of a folder that others hold for moments only."""
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(lock(folder))
+                break
+            except InUseError:
+                time.sleep(pause)
+        yield
 
 
 def remove_abandoned(folders: Iterable[Path]) -> None:

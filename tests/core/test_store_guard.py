@@ -213,8 +213,8 @@ def test_a_reader_gives_up_in_the_end(growing, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(_integrity, "PAUSE", 0)
     monkeypatch.setattr(_store, "_generation", lambda path: bytes(len(seen)))
-    opened = _store._opened
-    monkeypatch.setattr(_store, "_opened", lambda path: seen.append(path) or opened(path))
+    opened = _store.glimpse
+    monkeypatch.setattr(_store, "glimpse", lambda path: seen.append(path) or opened(path))
     with pytest.raises(_store.StoreError, match=r"state-43\.npz is missing"):
         levymc.load(tmp_path / "run")
     assert len(seen) == _integrity.NUM_TRIES
@@ -295,13 +295,13 @@ def test_a_place_inside_a_file_is_named(tmp_path):
 
 
 def test_a_store_that_another_process_made_meanwhile_is_kept(tmp_path, monkeypatch):
-    build = _create._build
+    build = _create.build
 
-    def slow(path, run):
+    def slow(path, run, common):
         (tmp_path / "run/levymc").mkdir(parents=True)
-        return build(path, run)
+        return build(path, run, common)
 
-    monkeypatch.setattr(_create, "_build", slow)
+    monkeypatch.setattr(_create, "build", slow)
     with pytest.raises(_store.StoreError, match="another process made it meanwhile"):
         begin(tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -285,3 +285,33 @@ def test_a_full_disk_does_not_hide_why_work_stopped(tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         stop()
+
+
+def test_a_folder_that_cannot_be_locked_is_locked_by_a_file_in_it(tmp_path, monkeypatch):
+    """As over NFS, where a lock needs a descriptor that is open for writing."""
+    fcntl = pytest.importorskip("fcntl")
+    real = fcntl.flock
+
+    def flock(descriptor, operation):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with _workdir.lock(tmp_path):
+        assert (tmp_path / ".lock").exists()
+        with pytest.raises(_workdir.InUseError, match="in use"), _workdir.lock(tmp_path):
+            pass
+    with _workdir.lock(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(OSError, match=r"has no locks.*of another"), _workdir.lock(tmp_path):
+        pass

@@ -1,6 +1,6 @@
 """The draws of a store: arrays in files of some draws each, checked as they are read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,22 +44,29 @@ def check_names(leaves: tuple[Leaf, ...]) -> None:
 
 
 class Chunks(NamedTuple):
-    """Where the draws of all chains are, `size` of them in a file for each leaf."""
+    """Where the draws of all chains are, `size` of them in a file for each leaf.
+
+    width: chains that a file has room for, which may be more than there are.
+    """
 
     path: Path
     leaves: tuple[Leaf, ...]
     num_chains: int
     size: int
+    width: int
+
+    def folder(self, leaf: Leaf, row: int = 0) -> Path:
+        """Where the files of a leaf are: of the `row`-th chains, as many as a file has."""
+        return self.path / leaf.group / leaf.name / "c" / str(row)
 
     def file(self, leaf: Leaf, number: int) -> Path:
-        place = ["0", str(number), *["0"] * len(leaf.shape)]
-        return self.path.joinpath(leaf.group, leaf.name, "c", *place)
+        return self.folder(leaf).joinpath(str(number), *["0"] * len(leaf.shape))
 
     def write(self, number: int, parts: list[np.ndarray]) -> str:
         """Write the draws that a chunk has so far; their checksum."""
         for leaf, part in zip(self.leaves, parts, strict=True):
-            whole = np.zeros((len(part), self.size, *leaf.shape), leaf.dtype)
-            whole[:, : part.shape[1]] = part
+            whole = np.zeros((self.width, self.size, *leaf.shape), leaf.dtype)
+            whole[: len(part), : part.shape[1]] = part
             atomic_bytes(self.file(leaf, number), whole.tobytes())
         return digest_of(parts)
 
@@ -72,10 +79,10 @@ class Chunks(NamedTuple):
 
     def read(self, leaf: Leaf, number: int) -> np.ndarray:
         """A chunk of one leaf."""
-        shape = (self.num_chains, self.size, *leaf.shape)
+        shape = (self.width, self.size, *leaf.shape)
         try:
             content = self.file(leaf, number).read_bytes()
-            return np.frombuffer(content, leaf.dtype).reshape(shape)
+            return np.frombuffer(content, leaf.dtype).reshape(shape)[: self.num_chains]
         except (OSError, ValueError) as error:
             what = f"chunk {number} of the draws of {leaf.name} cannot be read"
             raise damaged(self.path, f"{what} ({error})") from error
@@ -89,15 +96,39 @@ class Chunks(NamedTuple):
         """No draws."""
         return [np.zeros((self.num_chains, 0, *leaf.shape), leaf.dtype) for leaf in self.leaves]
 
-    def draws(self, count: int, digests: list[str]) -> list[Any]:
-        """The first draws, with axes (chain, draw, …), all checked; large ones stay on disk."""
-        size = self.num_chains * count * sum(leaf.nbytes for leaf in self.leaves)
-        if size > LARGEST_IN_MEMORY:
-            for _ in self.all_rows(count, digests):
-                pass
-            return [OnDisk(self, leaf, count) for leaf in self.leaves]
-        parts = list(zip(*self.all_rows(count, digests), strict=True))
-        return [np.concatenate(part, axis=1) for part in parts]
+
+class Written(NamedTuple):
+    """Draws of some chains: how many there are, and the checksums of their chunks."""
+
+    chunks: Chunks
+    num_draws: int
+    digests: list[str]
+
+    def check(self) -> None:
+        for _ in self.chunks.all_rows(self.num_draws, self.digests):
+            pass
+
+    def first(self, count: int) -> list[np.ndarray]:
+        """The first draws, leaf by leaf, having checked all."""
+        parts = zip(*self.chunks.all_rows(self.num_draws, self.digests), strict=True)
+        return [np.concatenate(part, axis=1)[:, :count] for part in parts]
+
+
+def joined(written: Sequence[Written]) -> list[Any]:
+    """The draws that all of the chains have, with axes (chain, draw, …); large ones stay on disk.
+
+    All are checked.
+    """
+    leaves = written[0].chunks.leaves
+    count = min(one.num_draws for one in written)
+    num_chains = sum(one.chunks.num_chains for one in written)
+    if num_chains * count * sum(leaf.nbytes for leaf in leaves) > LARGEST_IN_MEMORY:
+        for one in written:
+            one.check()
+        places = tuple(one.chunks for one in written)
+        return [OnDisk(places, leaf, count) for leaf in leaves]
+    parts = zip(*(one.first(count) for one in written), strict=True)
+    return [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +138,13 @@ class OnDisk:
     They stay those that there were when the store was opened, also while the run goes on.
     """
 
-    chunks: Chunks
+    places: tuple[Chunks, ...]
     leaf: Leaf
     count: int
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.chunks.num_chains, self.count, *self.leaf.shape)
+        return (len(self), self.count, *self.leaf.shape)
 
     @property
     def ndim(self) -> int:
@@ -132,7 +163,7 @@ class OnDisk:
         return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:
-        return self.chunks.num_chains
+        return sum(place.num_chains for place in self.places)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -157,10 +188,12 @@ class OnDisk:
 
     def _between(self, begin: int, end: int) -> np.ndarray:
         """The draws begin, …, end - 1."""
-        size = self.chunks.size
-        parts = [np.zeros((len(self), 0, *self.leaf.shape), self.dtype)]
-        for number in range(begin // size, -(-end // size)):
-            first = number * size
+        return np.concatenate([self._part(place, begin, end) for place in self.places])
+
+    def _part(self, place: Chunks, begin: int, end: int) -> np.ndarray:
+        parts = [np.zeros((place.num_chains, 0, *self.leaf.shape), self.dtype)]
+        for number in range(begin // place.size, -(-end // place.size)):
+            first = number * place.size
             inside = slice(max(begin - first, 0), end - first)
-            parts.append(self.chunks.read(self.leaf, number)[:, inside])
+            parts.append(place.read(self.leaf, number)[:, inside])
         return np.concatenate(parts, axis=1)

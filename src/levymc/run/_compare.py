@@ -17,8 +17,8 @@ from ._iterate import Run
 from ._minibatches import Batches, Loader, Whole
 
 
-def given(run: Run, program: str) -> dict[str, Any]:
-    """What tells a run from another."""
+def given(run: Run, program: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What tells a run from another; of its data, unless it is known."""
     starts = position_of(run.program.states(run.carry))
     marks_of_run = [marks.to_json(one) for one in (run.plan.kept, run.plan.seen) if one is not None]
     return {
@@ -31,12 +31,12 @@ def given(run: Run, program: str) -> dict[str, Any]:
         "key": fingerprint([run.keys]),
         "numbers": fingerprint(run.parameters),
         "starts": fingerprint(jax.tree.leaves(starts)),
-        **_given_data(run.feed, run.batch_size),
+        **(given_data(run.feed, run.batch_size) if data is None else data),
         "program": program,
     }
 
 
-def _given_data(feed: Feed, batch_size: int | None) -> dict[str, Any]:
+def given_data(feed: Feed, batch_size: int | None) -> dict[str, Any]:
     """What tells the data of a run from others; of a function that loads them, its first batch."""
     if isinstance(feed, Fixed):
         return {"data": fingerprint(feed.leaves), "batch_size": batch_size}
@@ -47,7 +47,12 @@ def _given_data(feed: Feed, batch_size: int | None) -> dict[str, Any]:
 
 def check_same_run(path: Path, header: dict[str, Any], run: Run) -> None:
     """Refuse a store that holds another run, and say what differs."""
-    found, wanted = header["given"], given(run, _programs.identity(_programs.exported(run)))
+    check_given(path, header, given(run, _programs.identity(_programs.exported(run))))
+
+
+def check_given(path: Path, header: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse a store that was begun with something else, and say what differs."""
+    found = header["given"]
     if header["versions"] != versions():  # by which a program may be written otherwise
         found, wanted = ({**one, "program": None} for one in (found, wanted))
     changes = differences(found, wanted)
@@ -74,11 +79,11 @@ def check_minibatches(path: Path, header: dict[str, Any], minibatches: Any) -> F
         raise TypeError(f"`minibatches` must not be {kind}, as {begun} {what}.")
     if isinstance(minibatches, Batches | Whole):
         leaves = jax.tree.leaves(minibatches.data)
-        chosen = _given_data(Fixed(leaves), getattr(minibatches, "batch_size", None))
+        chosen = given_data(Fixed(leaves), getattr(minibatches, "batch_size", None))
         feed = None
     else:
         feed = minibatches if isinstance(minibatches, Loader) else Loader(minibatches)
-        chosen = _given_data(feed, None)
+        chosen = given_data(feed, None)
     known = {name: header["given"].get(name) for name in chosen}
     changes = differences(known, chosen)
     if changes:

@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from levymc import schedules
 from levymc._trees import leaf_names
 from levymc._workdir import (
+    InUseError,
     atomic_bytes,
     flush,
     flush_folder,
@@ -25,7 +29,7 @@ from levymc._workdir import (
 
 from . import _programs, marks
 from ._chunks import KINDS, Leaf, check_names
-from ._compare import check_same_run, given
+from ._compare import check_same_run, given, given_data
 from ._engine import Draws, Fixed
 from ._integrity import StoreError, digest, sealed
 from ._iterate import Plan, Run
@@ -35,6 +39,10 @@ from ._store import FORMAT, assembled, open_store, publish, state_bytes
 
 CHUNK_BYTES = 16 * 2**20
 MOST_IN_CHUNK = 4096
+
+
+class TakenError(StoreError):
+    """A place that was free, and is not any more."""
 
 
 def begin_or_open(path: Path, run: Run) -> Path:
@@ -47,11 +55,22 @@ def begin_or_open(path: Path, run: Run) -> Path:
 
 def create(path: Path, run: Run) -> Path:
     """Write all that the run needs into a new folder, which appears whole or not at all."""
-    _check_place(path)
+    check_place(path)
+    check_storable(run)
+    put(path, lambda building: build(building, run, common_of(run)))
+    return path
+
+
+def check_storable(run: Run) -> None:
+    """Refuse what a stored run would stumble over later, or a store cannot be made without."""
     if run.schedule is not None:  # all of it, as the function is not stored
         schedules.check_steps(run.schedule, 0, run.plan.total)
     if find_spec("flatbuffers") is None:
         raise ImportError("`store` needs flatbuffers: pip install 'levymc[store]'.")
+
+
+def put(path: Path, build: Callable[[Path], None]) -> None:
+    """Build a folder, which appears at a free place whole or not at all."""
     place = path.resolve()
     try:
         make_folder(place.parent)
@@ -61,18 +80,40 @@ def create(path: Path, run: Run) -> Path:
             "folder. Name another."
         ) from error
     remove_abandoned(place.parent.glob(f".{place.name}.*.partial"))
-    building = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    building.mkdir()
-    try:
-        with lock(building):  # so that others see that it is not abandoned
-            _build(building, run)
-            flush([file for file in building.rglob("*") if file.is_file()], building)
-            _put_into_place(building, place)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+    with _building_beside(place) as building:
+        build(building)
+        flush([file for file in building.rglob("*") if file.is_file()], building)
+        _put_into_place(building, place)
     flush_folder(place.parent)
-    return path
+
+
+@contextmanager
+def _building_beside(place: Path) -> Iterator[Path]:
+    """A folder to build in, under its lock: others see by that that it is not abandoned."""
+    with ExitStack() as held:
+        building = _new_folder(place)
+        # Between these two another process may take it for abandoned, and remove it.
+        while not _is_held(building, held):
+            building = _new_folder(place)
+        try:
+            yield building
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+
+
+def _new_folder(place: Path) -> Path:
+    building = place.with_name(f".{place.name}.{uuid.uuid4().hex}.partial")
+    building.mkdir()
+    return building
+
+
+def _is_held(building: Path, held: ExitStack) -> bool:
+    try:
+        held.enter_context(lock(building))
+    except (InUseError, FileNotFoundError):
+        return False
+    return building.exists()
 
 
 def is_free(path: Path) -> bool:
@@ -82,7 +123,8 @@ def is_free(path: Path) -> bool:
     return not path.exists() or (path.is_dir() and not any(path.iterdir()))
 
 
-def _check_place(path: Path) -> None:
+def check_place(path: Path) -> None:
+    """Refuse a place where there is something."""
     if is_free(path):
         return
     if not path.exists():
@@ -102,33 +144,72 @@ def _put_into_place(building: Path, place: Path) -> None:
             place.rmdir()
         building.rename(place)
     except OSError as error:
-        raise StoreError(
+        raise TakenError(
             f"`store` must be a new folder, got {place}, which cannot be put there "
             f"({error.strerror}). If it is a mounted volume, name a folder inside it; if another "
             "process made it meanwhile, name another."
         ) from error
 
 
-def _build(path: Path, run: Run) -> None:
+class Common(NamedTuple):
+    """What runs share that differ in their chains, but not in how many there are.
+
+    files, digests: of the program and the data, by name.
+    program, data: what tells these from others.
+    """
+
+    files: dict[str, bytes]
+    digests: dict[str, str]
+    is_native: bool
+    program: str
+    data: dict[str, Any]
+
+
+def common_of(run: Run) -> Common:
+    functions = _programs.exported(run)
+    data = run.feed.leaves if isinstance(run.feed, Fixed) else []
+    files = {
+        "data.npz": _programs.packed({"data": data}),
+        **{name: bytes(function.serialize()) for name, function in functions.items()},
+    }
+    return Common(
+        files,
+        {name: digest(content) for name, content in files.items()},
+        any(map(_programs.calls_kernels, functions.values())),
+        _programs.identity(functions),
+        given_data(run.feed, run.batch_size),
+    )
+
+
+def build(
+    path: Path,
+    run: Run,
+    common: Common,
+    width: int | None = None,
+    copies: dict[str, Path] | None = None,
+) -> None:
+    """Write all that a run needs.
+
+    Args:
+        width: chains that a file of draws has room for; all of them if not given.
+        copies: files by their checksums, which stores beside this one may share; filled.
+    """
+    width, copies = width or run.plan.num_chains, {} if copies is None else copies
     structure, folder = structure_of(run), path / "levymc"
     leaves = _leaves_of(structure, run.program.draws)
     trees = {
         "structure": to_json(tuple(structure)),
         "observed": to_json(placed(run.program.observed)),
     }
-    data = run.feed.leaves if isinstance(run.feed, Fixed) else []
     state = state_bytes(run, run.carry)
     inputs = {"keys": [run.keys], "parameters": run.parameters}
-    functions = _programs.exported(run)
-    draw_bytes = run.plan.num_chains * sum(leaf.nbytes for leaf in leaves)
-    written = {
-        "inputs.npz": _programs.packed(inputs),
-        "data.npz": _programs.packed({"data": data}),
-        "state-0.npz": state,
-        **{name: bytes(function.serialize()) for name, function in functions.items()},
-    }
-    for name, content in written.items():
+    draw_bytes = width * sum(leaf.nbytes for leaf in leaves)
+    own = {"inputs.npz": _programs.packed(inputs), "state-0.npz": state}
+    for name, content in own.items():
         atomic_bytes(folder / name, content)
+    for name, content in common.files.items():
+        _write_or_link(folder / name, content, common.digests[name], copies)
+    digests = {**common.digests, **{name: digest(content) for name, content in own.items()}}
     header = {
         "format": FORMAT,
         "versions": versions(),
@@ -136,14 +217,15 @@ def _build(path: Path, run: Run) -> None:
         **trees,
         "leaves": [leaf._asdict() for leaf in leaves],
         "chunk": max(1, min(MOST_IN_CHUNK, CHUNK_BYTES // max(draw_bytes, 1))),
+        "width": width,
         "names": list(run.names),
         "block": run.program.block,
         "slots": run.program.slots,
         "key_kind": run.key_kind,
         "is_fed": not isinstance(run.feed, Fixed),
-        "is_native": any(map(_programs.calls_kernels, functions.values())),
-        "given": given(run, _programs.identity(functions)),
-        "digests": {name: digest(content) for name, content in sorted(written.items())},
+        "is_native": common.is_native,
+        "given": given(run, common.program, common.data),
+        "digests": dict(sorted(digests.items())),
     }
     header = json.loads(json.dumps(header))  # as it will be read
     write_json(folder / "run.json", header)
@@ -157,6 +239,16 @@ def _build(path: Path, run: Run) -> None:
     }
     atomic_bytes(folder / "progress.json", sealed(progress))
     publish(assembled(path, header, progress))
+
+
+def _write_or_link(file: Path, content: bytes, checksum: str, copies: dict[str, Path]) -> None:
+    """Write what is in no file yet: shards share their data, which may be large."""
+    make_folder(file.parent)
+    try:
+        file.hardlink_to(copies[checksum])
+    except (KeyError, OSError):  # some file systems have no links
+        atomic_bytes(file, content)
+        copies[checksum] = file
 
 
 def _leaves_of(structure: Draws, shapes: Draws) -> tuple[Leaf, ...]:

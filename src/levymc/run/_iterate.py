@@ -1,4 +1,4 @@
-"""The loop over steps that everything sits on: prepare a run, march through it, look at it."""
+"""The loop over steps that everything sits on: start a run, march through it, look at it."""
 
 import time
 import warnings
@@ -18,6 +18,7 @@ from levymc import noises, schedules
 from levymc._checks import (
     check_count,
     check_floating,
+    check_folder,
     check_key,
     check_position,
     output_shapes,
@@ -30,6 +31,7 @@ from ._engine import (
     NEVER,
     NO_DATA,
     Call,
+    Carry,
     Feed,
     Fixed,
     Leaves,
@@ -78,6 +80,10 @@ class Plan(NamedTuple):
     def num_kept(self, done: int) -> int:
         """How many these are."""
         return self.kept.count_until(max(done - self.burn_in, 0))
+
+    def counts(self, *done: int) -> list[tuple[int, int]]:
+        """Numbers of steps, each with how many are kept by then."""
+        return [(steps, self.num_kept(steps)) for steps in done]
 
     def looks(self) -> At:
         """Where a rule is asked: at the last draws before evenly spaced steps; not at the end."""
@@ -140,6 +146,37 @@ class Run(NamedTuple):
     schedule: Callable[[Any], Any] | None = None
     batch_size: int | None = None
     dtype: Any = float
+
+
+class Started(NamedTuple):
+    """Chains at their starts, which have no program yet; fields as those of a `Run`.
+
+    carry: states, and summaries of the observers, by the tree that the algorithm has.
+    """
+
+    recipe: Recipe
+    plan: Plan
+    parameters: Leaves
+    keys: Array
+    positions: Any
+    carry: Carry
+    source: Source
+    names: tuple[str, ...]
+
+    def of_chains(self, begin: int, end: int) -> "Started":
+        """Some of the chains, with the keys and the starts that they have among all."""
+
+        def part(leaf: Any) -> Array:
+            return jax.lax.dynamic_slice_in_dim(jnp.asarray(leaf), begin, end - begin)
+
+        axes = zip(self.parameters, self.recipe.chain_axes, strict=True)
+        return self._replace(
+            plan=self.plan._replace(num_chains=end - begin),
+            parameters=[leaf if axis is None else part(leaf) for leaf, axis in axes],
+            keys=part(self.keys),
+            positions=jax.tree.map(part, self.positions),
+            carry=jax.tree.map(part, self.carry),
+        )
 
 
 class Part(NamedTuple):
@@ -235,7 +272,7 @@ def _next_length(length: int, seconds: float, block: int) -> int:
     return max(1, wanted - wanted % block if wanted > block else wanted)
 
 
-def prepare(
+def start(
     algorithm: Any,
     key: Any,
     initial_positions: Any,
@@ -249,8 +286,8 @@ def prepare(
     keep: Callable[[Any], Any] | None,
     is_stored: bool = False,
     mesh: Any = None,
-) -> Run:
-    """From the arguments of a run to a program that is ready to go."""
+) -> Started:
+    """From the arguments of a run to its chains, all checked."""
     num_chains, typed_key = _count_chains(initial_positions), check_key(key)
     structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
@@ -273,28 +310,22 @@ def prepare(
         sees_all=plan.seen in (Every(1), plan.kept),
         key_kind=str(jax.random.key_impl(typed_key)),
     )
-    return _start(recipe, plan, parameters, typed_key, initial_positions, source, observers, mesh)
+    _check_batch(recipe, parameters, initial_positions, source)
+    if keep is not None:
+        _check_kept(keep, initial_positions)
+    keys, init = chain_keys(typed_key, num_chains), compile_init(recipe)
+    begun = init(parameters, jax.tree.map(jnp.asarray, initial_positions), keys)
+    carry = jax.tree.map(_strong, begun)
+    _check_finite(carry.state, initial_positions)
+    _check_support(rebuild(recipe, parameters), initial_positions)
+    names = tuple(observers)
+    return Started(recipe, plan, parameters, keys, initial_positions, carry, source, names)
 
 
-def _start(
-    recipe: Recipe,
-    plan: Plan,
-    parameters: Leaves,
-    key: Array,
-    positions: Any,
-    source: Source,
-    observers: dict[str, Observer],
-    mesh: Any,
-) -> Run:
-    keys = chain_keys(key, plan.num_chains)
-    _check_batch(recipe, parameters, positions, source)
-    if recipe.keep is not None:
-        _check_kept(recipe.keep, positions)
-    init = compile_init(recipe)
-    carry = jax.tree.map(_strong, init(parameters, jax.tree.map(jnp.asarray, positions), keys))
+def ready(started: Started, mesh: Any = None) -> Run:
+    """The chains with a program for as many of them as they are."""
+    recipe, plan, parameters, keys, positions, carry, source, names = started
     algorithm = rebuild(recipe, parameters)
-    _check_finite(carry.state, positions)
-    _check_support(algorithm, positions)
     leaves, structure = jax.tree.flatten(carry)
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
@@ -317,7 +348,7 @@ def _start(
         keys,
         source.feed,
         begun,
-        tuple(observers),
+        names,
         recipe.key_kind,
         algorithm.name,
         algorithm.is_exact,
@@ -334,7 +365,7 @@ def _warn_of_counting(program: Program) -> None:
         warnings.warn(
             "`num_steps` is more than a schedule can count: from step 2³¹ on, the step size stays "
             "what it is then. The weights are those of the steps that are made.",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
@@ -603,7 +634,7 @@ def iterate(
         True
     """
     stops = as_marks("at", at, check_count("num_steps", num_steps, "Steps of each chain."))
-    run = prepare(
+    started = start(
         algorithm,
         key,
         initial_positions,
@@ -617,12 +648,13 @@ def iterate(
         is_stored=store is not None,
         mesh=mesh,
     )
+    run = ready(started, mesh)
     if store is None:
         return _visits(run, march(run, run.carry, stops=stops), stops)
     from ._create import begin_or_open
     from ._store import parts
 
-    path = begin_or_open(Path(store), run)
+    path = begin_or_open(check_folder("store", store), run)
     return _visits(run, parts(path, run.feed, stops, commit_seconds), stops)
 
 

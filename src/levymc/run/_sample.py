@@ -5,15 +5,15 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jax.sharding import Mesh
 
-from levymc._checks import check_function
+from levymc._checks import check_folder, check_function
 from levymc.algorithms import Algorithm, Info
 
-from ._iterate import Part, Run, march, observed_by, prepare
+from ._iterate import Part, Run, march, observed_by, ready, start
 from ._minibatches import Batches, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
@@ -40,6 +40,7 @@ def sample(
     store: str | Path | None = None,
     mesh: Mesh | None = None,
     until: Rule | None = None,
+    shards: int | None = None,
 ) -> Result:
     r"""Run chains of an algorithm, one from each of the initial positions.
 
@@ -76,6 +77,12 @@ def sample(
         until: a function of the `Result` so far that returns whether the run may end; `num_steps`
             is then the most steps that are made.  It is asked at no more than 128 draws, spread
             evenly over `num_steps`: where a run ends depends on its draws alone, not on time.
+        shards: with a `store`, cut the chains into at most so many parts of equal size, but for the
+            last, which processes share: the same call in any number of processes, on all machines
+            that see the folder, or `levymc work STORE` beside it.  Each makes shards that nobody
+            has, takes over those of processes that ended, waits for those of others, and returns
+            all of it.  The draws are the same bytes however many processes there are, and to
+            rounding those of a run without shards.
 
     Returns:
         A `Result` with num_steps // thin draws of each chain, or fewer where `until` ended it.
@@ -93,7 +100,10 @@ def sample(
     """
     keeper = _keeper(keep, is_observed=observe is not None)
     check_rule(until, keeps=keeper is not None)
-    run = prepare(
+    if shards is not None:
+        _check_sharing(store, until)
+    folder = None if store is None else check_folder("store", store)
+    started = start(
         algorithm,
         key,
         initial_positions,
@@ -107,12 +117,20 @@ def sample(
         is_stored=store is not None,
         mesh=mesh,
     )
-    if store is None:
+    if folder is not None and shards is not None:
+        from ._divide import begin_or_join
+        from ._work import complete
+
+        feed = started.source.feed
+        return warned(complete(begin_or_join(folder, started, shards), feed, progress=progress))
+    run = ready(started, mesh)
+    if folder is None:
         return warned(_in_memory(run, progress=progress, until=until))
     from ._create import create
     from ._store import go_on
 
-    return warned(go_on(create(Path(store), run), run.feed, progress=progress, until=until))
+    made = go_on(create(folder, run), run.feed, progress=progress, until=until)
+    return warned(made.result())
 
 
 def resume(
@@ -141,32 +159,95 @@ def resume(
             then ends where it would have ended.  Without it all steps are made; but a run that its
             rule has ended is complete, and only `num_steps` makes more of it.
 
+    A run in shards is gone on with by any number of processes at once, as by the call that began
+    it; `num_steps` is at least what the run has, and holds for all of them.
+
     Raises:
         StoreError: no store, or one that is damaged, or was begun with other minibatches; what is
             wrong is named.
-        RuntimeError: another process is running it.
+        RuntimeError: another process is running it, and it has no shards.
     """
+    from ._shards import is_sharded
     from ._store import go_on
 
-    return warned(
-        go_on(Path(store), minibatches, progress=progress, num_steps=num_steps, until=until)
-    )
+    folder = check_folder("store", store)
+    if is_sharded(folder):
+        from ._work import complete, extend
+
+        if until is not None:
+            raise _rule_of_shards(until)
+        extend(folder, num_steps)
+        return warned(complete(folder, minibatches, progress=progress))
+    made = go_on(folder, minibatches, progress=progress, num_steps=num_steps, until=until)
+    return warned(made.result())
 
 
 def load(path: str | Path) -> Result:
     """Read what `Result.save` wrote, or the draws that a stored run has so far.
 
     The run may still be going on.  All that is read is checked, and nothing of it is executed: the
-    store may be a stranger's.
+    store may be a stranger's.  Of a run in shards there are the draws that all of its chains have;
+    what observers say is of the steps that each of them has made.
 
     Raises:
         StoreError, ValueError: a file or folder that is neither, or is damaged.
     """
-    if Path(path).is_file():
-        return load_saved(Path(path))
+    place = check_folder("path", path)
+    if place.is_file():
+        return load_saved(place)
+    from ._shards import is_sharded, load_shards
     from ._store import load_store
 
-    return load_store(Path(path))
+    return load_shards(place) if is_sharded(place) else load_store(place)
+
+
+class Tally(NamedTuple):
+    """What a process did for a run: shards that it made, how many there are, which are left."""
+
+    made: int
+    num_shards: int
+    left: tuple[int, ...]
+
+
+def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -> Tally:
+    """Make shards of a run that `levymc.sample(..., shards=...)` began; leave when none is free.
+
+    It waits for nobody and reads no draws: for processes beside the one that wants the result.
+    Like `levymc.resume` it executes the program that is stored: only for a store that you trust.
+
+    Args:
+        store: the folder.
+        minibatches: the function that the run was begun with, where it was begun with one.
+        progress: show a bar, in a terminal.
+
+    Returns:
+        A `Tally`; other processes have the shards that are left.
+
+    Raises:
+        StoreError: no run in shards, or one that is damaged.
+        KeyboardInterrupt: it was stopped; what was made is safe.
+    """
+    from ._work import help_with
+
+    return help_with(check_folder("store", store), minibatches, progress=progress)
+
+
+def _check_sharing(store: Any, until: Any) -> None:
+    """Refuse shards without a folder to share them in, and with a rule that would need them all."""
+    if store is None:
+        raise ValueError(
+            "`store` must be given with `shards`, got None. It is the folder that processes share."
+        )
+    if until is not None:
+        raise _rule_of_shards(until)
+
+
+def _rule_of_shards(until: Any) -> ValueError:
+    return ValueError(
+        f"`until` must be None for a run in shards, got {until!r:.100}. It is a function of all "
+        "draws, and shards are made apart. Run some steps, look at the result, and make more with "
+        "levymc.resume(store, num_steps=...)."
+    )
 
 
 def _keeper(keep: Any, *, is_observed: bool) -> Callable[[Any], Any] | None:

@@ -39,7 +39,7 @@ from levymc._workdir import (
 )
 
 from . import _programs, marks
-from ._chunks import GROUPS, KINDS, Chunks, Leaf, check_names
+from ._chunks import GROUPS, KINDS, Chunks, Leaf, Written, check_names, joined
 from ._compare import check_minibatches, warn_of_versions
 from ._engine import Draws, Feed, Fixed, Leaves, Program
 from ._integrity import (
@@ -117,6 +117,19 @@ class Store(NamedTuple):
         }
         return Shown(self.chunks, constants, self.plan.kept)
 
+    @property
+    def written(self) -> Written:
+        return Written(self.chunks, self.num_draws, self.progress["chunks"])
+
+    def observed_by_name(self) -> dict[str, Any]:
+        """What the observers said when the state was written."""
+        names = self.header["names"]
+        if not names:
+            return {}
+        leaves = _programs.unpacked(self.state)["observed"]
+        summaries = jax.tree.map(lambda place: leaves[place], self.observed)
+        return dict(zip(names, summaries, strict=True))
+
     def state_file(self, done: int) -> Path:
         return self.folder / f"state-{done}.npz"
 
@@ -131,17 +144,18 @@ def open_store(path: Path) -> Store:
 
 def load_store(path: Path) -> Result:
     """The draws that a store has, all of it checked, and nothing of it executed."""
-
-    def attempt() -> Result:
-        store = _verified(path)
-        store.shown.check([_counts(store, store.done), _counts(store, store.progress["before"])])
-        return read(store)
-
-    return patiently(lambda: _generation(path), attempt)
+    return patiently(lambda: _generation(path), lambda: read(_with_what_is_shown(path)))
 
 
-def _counts(store: Store, done: int) -> tuple[int, int]:
-    return done, store.plan.num_kept(done)
+def open_shown(path: Path) -> Store:
+    """Open a store, having checked everything in it but the draws: what other tools see, too."""
+    return patiently(lambda: _generation(path), lambda: _with_what_is_shown(path))
+
+
+def _with_what_is_shown(path: Path) -> Store:
+    store = _verified(path)
+    store.shown.check(store.plan.counts(store.done, store.progress["before"]))
+    return store
 
 
 def _generation(path: Path) -> bytes | None:
@@ -153,7 +167,7 @@ def _generation(path: Path) -> bytes | None:
 
 
 def _verified(path: Path) -> Store:
-    store = _opened(path)
+    store = glimpse(path)
     for name, expected in store.header["digests"].items():
         if not name.startswith("state-"):
             checked(path, store.folder / name, expected)
@@ -161,8 +175,8 @@ def _verified(path: Path) -> Store:
     return store._replace(state=state)
 
 
-def _opened(path: Path) -> Store:
-    """A store whose plan and progress are as they were written."""
+def glimpse(path: Path) -> Store:
+    """A store whose plan and progress are as they were written; nothing else is looked at."""
     progress, is_whole = _parsed(path, "progress.json", unsealed)
     header, found = _parsed(
         path, "run.json", lambda content: (parse_json(content), digest(content))
@@ -206,7 +220,8 @@ def assembled(path: Path, header: dict[str, Any], progress: dict[str, Any]) -> S
         Leaf(leaf["group"], leaf["name"], tuple(leaf["shape"]), leaf["dtype"])
         for leaf in header["leaves"]
     )
-    chunks = Chunks(path, leaves, plan.num_chains, _whole("chunk", header["chunk"], 1))
+    width = _whole("width", header.get("width", plan.num_chains), plan.num_chains)
+    chunks = Chunks(path, leaves, plan.num_chains, _whole("chunk", header["chunk"], 1), width)
     structure, observed = Draws(*from_json(header["structure"])), from_json(header["observed"])
     store = Store(path, plan, chunks, structure, observed, header, progress)
     _check_store(store)
@@ -283,6 +298,16 @@ def state_bytes(run: Run, carry: Leaves) -> bytes:
     return _programs.packed({"carry": carry, "observed": observed})
 
 
+class Made(NamedTuple):
+    """A store that a process went on with, and whether it came to the end."""
+
+    store: Store
+    is_whole: bool
+
+    def result(self) -> Result:
+        return read(self.store, is_interrupted=not self.is_whole)
+
+
 def go_on(
     path: Path,
     minibatches: Any,
@@ -290,8 +315,8 @@ def go_on(
     progress: bool,
     num_steps: Any = None,
     until: Rule | None = None,
-) -> Result:
-    """Make the steps that are missing, and read the draws."""
+) -> Made:
+    """Make the steps that are missing."""
     with _working(path, minibatches, COMMIT_SECONDS, num_steps) as (run, sink):
         structure = sink.store.structure
         check_rule(until, keeps=structure.positions is not None)
@@ -300,7 +325,7 @@ def go_on(
         )
         if is_whole:
             sink.end()
-    return read(sink.store, is_interrupted=not is_whole)
+    return Made(sink.store, is_whole)
 
 
 def parts(
@@ -323,12 +348,11 @@ def _working(
     path: Path, minibatches: Any, seconds: float, num_steps: Any = None
 ) -> "Iterator[tuple[Run, _Sink]]":
     """The run from where it is, for one process at a time; the sink is committed in the end."""
-    _opened(path)  # is it one?
+    glimpse(path)  # is it one?
     with lock(path):
         store = extended(open_store(path), num_steps)
         feed = check_minibatches(path, store.header, minibatches)
-        for _ in store.chunks.all_rows(store.num_draws, store.progress["chunks"]):
-            pass  # before hours are spent on going on with what is damaged
+        store.written.check()  # before hours are spent on going on with what is damaged
         _tidy(store)
         if store.done < store.plan.total:
             warn_of_versions(path, store.header)
@@ -509,22 +533,12 @@ def read(store: Store, *, is_interrupted: bool | None = None) -> Result:
     stopped = store.done < store.plan.total if is_interrupted is None else is_interrupted
     with as_damage(store.path, "it"):
         return from_leaves(
-            store.chunks.draws(count, store.progress["chunks"]),
+            joined([store.written]),
             store.structure,
             (store.plan.num_chains, count),
             is_interrupted=stopped,
-            observed=_observed(store),
+            observed=store.observed_by_name(),
             steps=store.plan.steps_until(store.done),
             algorithm=store.header["given"]["algorithm"],
             is_exact=store.header["given"]["is_exact"],
         )
-
-
-def _observed(store: Store) -> dict[str, Any]:
-    """What the observers said when the state was written."""
-    names = store.header["names"]
-    if not names:
-        return {}
-    leaves = _programs.unpacked(store.state)["observed"]
-    summaries = jax.tree.map(lambda place: leaves[place], store.observed)
-    return dict(zip(names, summaries, strict=True))

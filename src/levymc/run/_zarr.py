@@ -93,7 +93,7 @@ class Shown(NamedTuple):
 
     def metadata(self, done: int, count: int) -> dict[str, bytes]:
         """The metadata files by name, in the order to write them, after so many steps and draws."""
-        chains, size = self.chunks.num_chains, self.chunks.size
+        chains, size, width = self.chunks.num_chains, self.chunks.size, self.chunks.width
         arrays: dict[str, Node] = {}
         for group in GROUPS:
             for name, length, chunk in (("chain", chains, chains), ("draw", count, size)):
@@ -102,13 +102,13 @@ class Shown(NamedTuple):
             dims = [f"{leaf.name}_dim_{axis}" for axis in range(len(leaf.shape))]
             arrays[f"{leaf.group}/{leaf.name}"] = array(
                 (chains, count, *leaf.shape),
-                (chains, size, *leaf.shape),
+                (width, size, *leaf.shape),
                 np.dtype(leaf.dtype),
                 ["chain", "draw", *dims],
             )
         for name, value in self.constants.items():
             arrays[f"sample_stats/{name}"] = array(
-                (chains, count), (chains, size), value.dtype, ["chain", "draw"], value.item()
+                (chains, count), (width, size), value.dtype, ["chain", "draw"], value.item()
             )
         return files(arrays, {"inference_library": "levymc", "sampling_steps": done})
 
