@@ -19,7 +19,6 @@ from levymc._workdir import ResultsError
 from ._experiment import Cell, Experiment
 from ._results import write_cell
 
-
 # What JAX has compiled stays in a process: after some 150 cells of the contest there was no memory
 # left for more.
 TASKS_OF_A_PROCESS = 32
