@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from bars import Bar, interleaved_seconds
 
-from levymc import drifts, riesz, stable
+from levymc import drifts, stable, theory
 
 ORACLE = Path(__file__).parents[1] / "tests/core/data/drift_oracle.json"
 PUBLISHED_TABLE_1 = {1.5: 19.31, 1.6: 14.12, 1.7: 12.72, 1.8: 8.64, 1.9: 7.03}
@@ -94,20 +94,9 @@ def gaussian(alphas) -> Bar:
     return Bar("N(0, 1), 96 nodes, against ₁F₁, |x| ≤ 6", worst, "", 1e-8)
 
 
-def kappa(alpha: float, most: int = 170, spacing: float = 0.06) -> float:
-    """κ̂(α) of the paper, on its 201 points; b̃ for every K ≤ `most` as partial sums of one."""
-    x = jnp.linspace(-5, 5, 201)[:, None]
-    shifts = spacing * jnp.arange(-most, most + 1)
-    terms = jnp.exp(double_well(x - shifts) - double_well(x))
-    terms *= jax.vmap(jax.vmap(jax.grad(double_well)))(x - shifts)
-    weights = riesz.coefficients(alpha - 2, most) * spacing ** (2 - alpha)
-    pairs = weights[1:] * (terms[:, most + 1 :] + terms[:, :most][:, ::-1])
-    leading = weights[0] * terms[:, most, None]
-    partial = leading + jnp.cumsum(pairs, axis=-1)
-    drift = drifts.centered_difference(double_well, alpha, spacing=spacing, num_terms=most)
-    reference = jax.jit(jax.vmap(drift))(x[:, 0])[:, None]
-    own = jnp.abs(jax.vmap(drifts.leading_term(double_well, alpha))(x[:, 0])[:, None] - reference)
-    return float(jnp.mean(1 + jnp.argmin(jnp.abs(jnp.abs(partial - reference) - own), axis=1)))
+def kappa(alpha: float) -> float:
+    """κ̂(α) of the paper, on its 201 points."""
+    return theory.kappa_hat(double_well, alpha, np.linspace(-5, 5, 201))
 
 
 def table_1() -> list[Bar]:

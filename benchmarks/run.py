@@ -12,6 +12,7 @@ import belief
 import check_table
 import data
 import drifts
+import euler_rate
 import exactness
 import factorization
 import house
@@ -29,6 +30,7 @@ SECTIONS = {
     "Drifts: accuracy": drifts.accuracy,
     "The paper's Table 1": drifts.table_1,
     "Drifts: speed": drifts.vectorised,
+    "Euler's rate": euler_rate.rates,
     "Runs: speed": samplers.sampler_speed,
     "Matrix factorisation": factorization.matrix_factorization,
     "Belief network": belief.belief_network,

@@ -25,6 +25,7 @@ from levymc import riesz as riesz
 from levymc import schedules as schedules
 from levymc import stable as stable
 from levymc import targets as targets
+from levymc import theory as theory
 from levymc.adapt import auto as auto
 from levymc.algorithms import augmented as augmented
 from levymc.algorithms import fla as fla

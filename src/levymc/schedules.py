@@ -64,7 +64,8 @@ class Polynomial:
 def polynomial(a: ArrayLike, b: ArrayLike) -> Polynomial:
     r"""η_n = (a/n)^b, the paper's decreasing steps.
 
-    The weighted estimator converges where η_n → 0 and Σ η_n = ∞: for 0 < b ≤ 1.
+    The weighted estimator converges where η_n → 0 and Σ η_n = ∞: for 0 < b ≤ 1; of any schedule,
+    `levymc.theory.check_schedule` says whether that is so.
 
     Examples:
         >>> from levymc import schedules

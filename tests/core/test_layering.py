@@ -25,6 +25,7 @@ LAYERS = (
     "run",
     "diagnostics",
     "targets",
+    "theory",
     "models",
     "adapt",
     "interop",

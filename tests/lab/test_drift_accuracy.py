@@ -7,7 +7,6 @@ import pytest
 
 from levymc.riesz import coefficients
 from levymc_lab import framework as experiments
-from levymc_lab.paper import drift_accuracy
 
 EXPERIMENT = experiments.get("drift-accuracy")
 CONFIG = dataclasses.replace(EXPERIMENT.config("quick"), num_shown=40, alphas=(1.8,))
@@ -19,12 +18,6 @@ def tables():
     return EXPERIMENT.summarise(
         CONFIG, {cell.id: EXPERIMENT.run_cell(CONFIG, cell, cell.key(0)) for cell in cells}
     )
-
-
-def test_the_partial_sums_end_in_the_library_s_drift(tables):
-    table = tables["drifts"].where(alpha=1.8)
-    sums = drift_accuracy.partial_sums(table["x"], 1.8)
-    np.testing.assert_allclose(sums[:, -1], table["truncated"], rtol=1e-9)
 
 
 def test_the_table_comes_out(tables):

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from levymc import drifts, riesz
+from levymc import drifts, theory
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREY, INK, ORANGE, VERMILLION, new_figure, note
 
@@ -60,8 +60,8 @@ def run_cell(config: DriftAccuracy, cell: Cell, key: Any) -> CellResult:
     parts = {name: np.split(values, ends) for name, values in every.items()}
     exact = parts["exact"][0]
     return {
-        "kappa": kappa(own, parts["leading"][0], cell["alpha"]),
-        "kappa_text": kappa(text, parts["leading"][1], cell["alpha"]),
+        "kappa": kappa(own, cell["alpha"]),
+        "kappa_text": kappa(text, cell["alpha"]),
         "error_leading": np.abs(parts["leading"][0] / exact - 1),
         "error_truncated": np.abs(parts["truncated"][0] / exact - 1),
         "x": shown,
@@ -80,30 +80,15 @@ def all_drifts(x: Float[np.ndarray, " n"], alpha: float) -> dict[str, np.ndarray
     return {name: np.asarray(jax.vmap(drift)(jnp.asarray(x))) for name, drift in made.items()}
 
 
-def partial_sums(x: Float[np.ndarray, " n"], alpha: float) -> Float[np.ndarray, "n K"]:
-    """b̃_{h,K} for K = 1, …, K*."""
-    k = np.arange(-MOST_TERMS, MOST_TERMS + 1)
-    places = jnp.asarray(x[:, None] - SPACING * k)
-    slopes = jax.vmap(jax.vmap(jax.grad(well.target)))(places)
-    terms = np.asarray(slopes * jnp.exp(well.target(places) - well.target(x[:, None])))
-    weights = riesz.unchecked_coefficients(np.float64(alpha - 2), MOST_TERMS)
-    weights *= SPACING ** (2 - alpha)
-    middle = terms[:, MOST_TERMS, None]
-    pairs = terms[:, MOST_TERMS + 1 :] + terms[:, :MOST_TERMS][:, ::-1]
-    return weights[0] * middle + np.cumsum(weights[1:] * pairs, axis=1)
+def kappa(x: Float[np.ndarray, " n"], alpha: float) -> float:
+    """κ̂(α) on the points x."""
+    return theory.kappa_hat(well.target, alpha, x, spacing=SPACING, num_terms=MOST_TERMS)
 
 
-def kappa(x: Float[np.ndarray, " n"], leading: Float[np.ndarray, " n"], alpha: float) -> float:
-    """κ̂(α) on the points x, where b̂ is given."""
-    sums = partial_sums(x, alpha)
-    reference = sums[:, -1:]
-    distance = np.abs(leading[:, None] - reference)
-    return float(np.mean(1 + np.argmin(np.abs(np.abs(sums - reference) - distance), axis=1)))
-
-
-def corollary_radius(leading: np.ndarray, truncated: np.ndarray, alpha: float) -> np.ndarray:
-    """r(x) of Corollary 2."""
-    return SPACING * np.abs(leading / truncated) ** (1 / (2 - alpha))
+def corollary_radius(x: Float[np.ndarray, " n"], alpha: float) -> Float[np.ndarray, " n"]:
+    """r(x) of Corollary 2, with K* in the place of K_x."""
+    found = theory.leading_term_bound(well.target, alpha, x, spacing=SPACING, num_terms=MOST_TERMS)
+    return found.radius
 
 
 def summarise(config: DriftAccuracy, results: Mapping[str, CellResult]) -> Tables:
@@ -143,7 +128,7 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 def _curves(alpha: float, result: CellResult) -> dict[str, Any]:
     names = ("x", "exact", "truncated", "leading")
-    radius = corollary_radius(result["leading"], result["truncated"], alpha)
+    radius = corollary_radius(result["x"], alpha)
     return {"alpha": alpha, **{name: result[name] for name in names}, "radius": radius}
 
 
