@@ -3,10 +3,11 @@
 A source is at an unknown place along a road.  A detector beside the road hears how far away it
 is, but not on which side; a second one, much noisier, favours the right.  Run it with
 
-    python examples/pymc_two_modes.py [PICTURE] [--budget 20000]
+    python examples/pymc_two_modes.py --out pymc_two_modes.png
 """
 
 import argparse
+from pathlib import Path
 
 import jax
 import matplotlib.pyplot as plt
@@ -29,18 +30,21 @@ def source_on_a_road():
 
 def main():
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    given.add_argument("picture", nargs="?", default="pymc_two_modes.png")
-    given.add_argument("--budget", type=int, default=40_000)
+    given.add_argument("--out", type=Path, default=Path("pymc_two_modes.png"))
+    given.add_argument("--small", action="store_true", help="few evaluations, for a quick look")
     options = given.parse_args()
 
     model = source_on_a_road()
-    fit = levymc.interop.pymc.sample(model, jax.random.key(0), budget=options.budget)
+    fit = levymc.interop.pymc.sample(
+        model, jax.random.key(0), budget=6000 if options.small else 40_000
+    )
     print(fit.report)
     draws = fit.to_arviz()  # for ArviZ, with the model's names, dims and coords
     right = float((draws.posterior["place"] > 0).mean())
     print(f"The source is on the right with probability {right:.3f}.")
 
-    picture(fit, right).savefig(options.picture, dpi=150)
+    picture(fit, right).savefig(options.out, dpi=150)
+    print(f"wrote {options.out}")
 
 
 def picture(fit, right):

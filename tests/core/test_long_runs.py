@@ -35,7 +35,7 @@ def prepared(**options):
         "keep": lambda x: x,
         **options,
     }
-    return _iterate.prepare(WALK, KEY, STARTS, EDGE + 20, **given)
+    return _iterate.ready(_iterate.start(WALK, KEY, STARTS, EDGE + 20, **given))
 
 
 def key_of(chain, number):
@@ -107,4 +107,6 @@ def test_a_schedule_that_ends_before_the_run_is_told():
     for algorithm, is_told in ((falling, True), (levymc.ula(normal, 0.1), False)):
         options = {"thin": EDGE, "burn_in": 0, "minibatches": None, "observe": None}
         with pytest.warns(UserWarning, match="step size stays") if is_told else nullcontext():
-            _iterate.prepare(algorithm, KEY, STARTS, EDGE, observe_every=1, keep=None, **options)
+            _iterate.ready(
+                _iterate.start(algorithm, KEY, STARTS, EDGE, observe_every=1, keep=None, **options)
+            )

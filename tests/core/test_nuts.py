@@ -125,8 +125,8 @@ def test_the_statistics_reach_the_result():
     assert result.is_exact
     assert result.algorithm == "nuts"
     assert np.all(result.weights == 1)
-    expected = {"step_size", "acceptance_rate", "diverging", "energy", "n_steps", "tree_depth"}
-    assert set(result.statistics) == expected
+    names = ("step_size", "acceptance_rate", "diverging", "energy", "lp", "n_steps", "tree_depth")
+    assert set(result.statistics) == set(names)
     again = jax.vmap(jax.vmap(mixed))(result.positions)
     np.testing.assert_allclose(result.info.logdensity, again, rtol=1e-4, atol=1e-4)
 

@@ -200,17 +200,19 @@ def test_steps_that_observers_do_not_see_do_not_compute_their_update():
     """A tangent, which nothing else needs, is found within the branches of a condition only."""
 
     def names(every):
-        ready = _iterate.prepare(
-            FALLING,
-            KEY,
-            STARTS,
-            60,
-            thin=1,
-            burn_in=0,
-            minibatches=None,
-            observe={"tan": observe.mean(jnp.tan)},
-            observe_every=every,
-            keep=None,
+        ready = _iterate.ready(
+            _iterate.start(
+                FALLING,
+                KEY,
+                STARTS,
+                60,
+                thin=1,
+                burn_in=0,
+                minibatches=None,
+                observe={"tan": observe.mean(jnp.tan)},
+                observe_every=every,
+                keep=None,
+            )
         )
         call = ready.plan.call(0, 10, ready.program.slots)
         traced = jax.make_jaxpr(ready.program.advance)(

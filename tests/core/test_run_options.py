@@ -158,17 +158,19 @@ def test_what_is_constant_is_written_once():
 def test_weakly_typed_starts_do_not_compile_the_program_twice():
     starts = jnp.full(4, -3.6)
     assert starts.weak_type
-    ready = _iterate.prepare(
-        levymc.levy_walk(normal, 1.0),
-        KEY,
-        starts,
-        5,
-        thin=1,
-        burn_in=0,
-        minibatches=None,
-        observe=None,
-        observe_every=1,
-        keep=None,
+    ready = _iterate.ready(
+        _iterate.start(
+            levymc.levy_walk(normal, 1.0),
+            KEY,
+            starts,
+            5,
+            thin=1,
+            burn_in=0,
+            minibatches=None,
+            observe=None,
+            observe_every=1,
+            keep=None,
+        )
     )
     assert not any(leaf.weak_type for leaf in ready.carry)
 

@@ -23,9 +23,9 @@ def test_example_weighs_both_sides_and_leaves_a_picture(tmp_path, monkeypatch, c
     """
     picture = tmp_path / "picture.png"
     monkeypatch.setenv("MPLBACKEND", "agg")
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(picture), "--budget", "6000"])
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "--small", "--out", str(picture)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    said = capsys.readouterr().out.splitlines()[-1]
+    said = capsys.readouterr().out.splitlines()[-2]
     right = float(said.split()[-1].rstrip("."))
     assert abs(right - 1 / (1 + np.exp(-12 * 5 / 128))) < 0.15
     assert picture.read_bytes().startswith(b"\x89PNG")
