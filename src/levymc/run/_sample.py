@@ -232,7 +232,7 @@ def follow(
                 return True
             for part in march(run, carry, done, looks):
                 sink.append(part)
-                divergent = np.sum(part.draws[place]) if isinstance(place, int) else 0
+                divergent = np.count_nonzero(part.draws[place]) if isinstance(place, int) else 0
                 report(part.done - done, int(divergent))
                 done = part.done
                 if _is_met(until, looks, done - plan.burn_in, sink):
