@@ -12,6 +12,7 @@ import belief
 import check_table
 import data
 import drifts
+import engine
 import exactness
 import factorization
 import house
@@ -30,6 +31,7 @@ SECTIONS = {
     "The paper's Table 1": drifts.table_1,
     "Drifts: speed": drifts.vectorised,
     "Runs: speed": samplers.sampler_speed,
+    "Runs: other loops": engine.loops,
     "Matrix factorisation": factorization.matrix_factorization,
     "Belief network": belief.belief_network,
     "The double well": exactness.double_well,

@@ -22,6 +22,7 @@ from jaxtyping import Array
 
 from levymc.algorithms import Info
 
+from . import _threefry
 from ._hoist import Hoisted, hoist
 from .observe import Observer
 
@@ -31,7 +32,10 @@ MOST_MARKS = 1 << 14  # per call
 DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
 BLOCK_BYTES = 2**19  # of random bits: larger blocks leave the core's own cache, and take longer
 LONGEST_BLOCK = 256
-COUNTER_BASED = "threefry2x32"  # the one kind of key whose bits are those of each key, also mapped
+COUNTER_BASED = _threefry.KIND  # the one kind of key whose bits are those of each key, also mapped
+# Of states whose steps are made apart (see `_apart`): a loop over smaller ones is compiled in one
+# piece, and beside larger ones the order of a step costs nothing, but a copy of them would.
+APART_BYTES = range(129, 2**16)
 NEVER = np.iinfo(np.int32).max
 EPOCH = 2**31  # steps that a program can number
 APART = 2**32 - 1
@@ -351,11 +355,24 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     )
 
 
+def _step_keys(chains: Array, step: Array) -> Array:
+    """The keys of one step of all chains."""
+    if _threefry.serves(chains):
+        return _threefry.fold_in(chains, step)
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(chains, step)
+
+
 def _collected_bytes(hoisted: Hoisted, keys: Any, parameters: Leaves) -> int:
     """Of what is made in advance for a step of all chains."""
     settled = jax.eval_shape(hoisted.settle, parameters)
-    collected = jax.eval_shape(hoisted.collect, keys, settled, parameters)
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in collected)
+    bits = jax.eval_shape(hoisted.draw, keys)
+    collected = jax.eval_shape(hoisted.collect, keys, bits, settled, parameters)
+    return _size(collected)
+
+
+def _size(tree: Any) -> int:
+    """Bytes."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def _of_one_chain(tree: Any) -> Any:
@@ -417,18 +434,29 @@ def _advance(
     chains = _wrapped(recipe, keys)
     source = jax.tree.unflatten(recipe.data, data)
     settled = machine.hoisted.settle(parameters)
+    has_steps = call.count > 0
 
     def prepare(number: Array) -> Leaves:
-        def collect(step: Array) -> Leaves:
-            step_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(chains, step)
-            return machine.hoisted.collect(step_keys, settled, parameters)
+        steps = number * block + jnp.arange(block, dtype=jnp.int32)
 
-        return jax.vmap(collect)(number * block + jnp.arange(block, dtype=jnp.int32))
+        def draw() -> Leaves:
+            return jax.vmap(lambda step: machine.hoisted.draw(_step_keys(chains, step)))(steps)
+
+        def collect(step: Array, bits: Leaves) -> Leaves:
+            return machine.hoisted.collect(_step_keys(chains, step), bits, settled, parameters)
+
+        no_bits = jax.tree.map(_zeros, jax.eval_shape(draw))
+        return jax.vmap(collect)(steps, _apart(has_steps, draw, no_bits))
 
     def make_step(prepared: Leaves, begin: Array, loop: Loop) -> tuple[Loop, Any]:
         own = [leaf[loop.offset - begin] for leaf in prepared]
         rest = (_batch_at(recipe, source, loop.offset), loop.state)
-        state, info = machine.hoisted.replay(own, settled, parameters, rest)
+
+        def move() -> tuple[Any, Any]:
+            return machine.hoisted.replay(own, settled, parameters, rest)
+
+        is_apart = _size(loop.state) in APART_BYTES
+        state, info = _apart(has_steps, move, (loop.state, nothing)) if is_apart else move()
         merged = _merged(loop.merged, info)
         return loop._replace(state=state, merged=merged, offset=loop.offset + 1), info
 
@@ -462,6 +490,18 @@ def _advance(
     last = call.first + (call.count - 1)
     loop = jax.lax.fori_loop(call.first // block, last // block + 1, one_block, loop)
     return Carry(loop.state, loop.observed, loop.merged), loop.kept
+
+
+def _apart(always: Array, make: Callable[[], Any], otherwise: Any) -> Any:
+    """What `make` gives, in kernels of its own.
+
+    The compiler does not know that the condition always holds.  It would make random bits anew for
+    every use of them, and run more than eight kernels in a row by a queue, which takes longer than
+    small ones do.
+    """
+    if jax.default_backend() != "cpu":
+        return make()
+    return jax.lax.cond(always, make, lambda: otherwise)
 
 
 def _start(machine: Machine, carry: Carry, call: Call) -> Loop:

@@ -8,9 +8,9 @@ costs what the arithmetic costs, once.  And what depends on the algorithm's numb
 constants.
 
 The step is traced once, and its operations listed.  `settle` makes those that depend on parameters
-alone, `collect` those that depend on keys, too, and `replay` the rest with both given.  JAX does
-not promise that its programs can be listed: where they cannot, the step computes all of it itself,
-from the same bits.
+alone, `draw` the random bits, `collect` what depends on no more than these, and `replay` the rest
+with all of it given.  JAX does not promise that its programs can be listed: where they cannot, the
+step computes all of it itself, from the same bits.
 """
 
 import math
@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.extend.core
 
+from . import _threefry
+
 # Calls that are walked through, by their names in new and old versions, and where their program is.
 NESTED = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
 CHEAP = ("broadcast_in_dim",)  # made again rather than kept: the result is larger
@@ -32,13 +34,15 @@ class Hoisted(NamedTuple):
     """A step in parts.
 
     settle: parameters -> what depends on them alone.
-    collect: (keys, settled, parameters) -> what depends on no more than these.
+    draw: keys -> random bits.
+    collect: (keys, bits, settled, parameters) -> what depends on no more than these.
     replay: (collected, settled, parameters, rest) -> what the step returns.
     fixed: parameters -> leaves of what the step returns, None where they depend on more.
     """
 
     settle: Callable[[Any], list[Any]]
-    collect: Callable[[Any, list[Any], Any], list[Any]]
+    draw: Callable[[Any], list[Any]]
+    collect: Callable[[Any, list[Any], list[Any], Any], list[Any]]
     replay: Callable[[list[Any], list[Any], Any, Any], Any]
     fixed: Callable[[Any], list[Any]]
 
@@ -50,7 +54,8 @@ def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest
     try:
         split = _split(_listed(traced), structure, (keys, parameters, rest))
         settled = jax.eval_shape(split.settle, parameters)
-        collected = jax.eval_shape(split.collect, keys, settled, parameters)
+        bits = jax.eval_shape(split.draw, keys)
+        collected = jax.eval_shape(split.collect, keys, bits, settled, parameters)
         jax.eval_shape(split.replay, collected, settled, parameters, rest)
         return split
     except Exception as error:  # whatever changed in JAX
@@ -61,7 +66,8 @@ def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest
         )
     return Hoisted(
         lambda parameters: [],
-        lambda keys, settled, parameters: [keys],
+        lambda keys: [],
+        lambda keys, bits, settled, parameters: [keys],
         lambda collected, settled, parameters, rest: step(collected[0], parameters, rest),
         lambda parameters: [None] * len(jax.tree.leaves(shapes)),
     )
@@ -156,7 +162,8 @@ def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) ->
     of_keys, of_parameters, of_rest = _shares(listing.arguments, examples)
     needs = _needs(listing, of_keys, of_parameters, of_rest)
     settled_places = _frontier(listing, needs, _Needs.PARAMETERS, of_parameters)
-    collected_places = _worth_keeping(listing, needs, of_keys)
+    bit_places = _bits_of_keys(listing, needs)
+    collected_places = _worth_keeping(listing, needs, of_keys, bit_places)
 
     def given(parameters: Any, settled: list[Any]) -> dict[int, Any]:
         known = dict(zip(of_parameters, jax.tree.leaves(parameters), strict=True))
@@ -166,8 +173,12 @@ def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) ->
         known = dict(zip(of_parameters, jax.tree.leaves(parameters), strict=True))
         return _evaluated(listing, settled_places, known)
 
-    def collect(keys: Any, settled: list[Any], parameters: Any) -> list[Any]:
+    def draw(keys: Any) -> list[Any]:
+        return _evaluated(listing, bit_places, {of_keys[0]: keys})
+
+    def collect(keys: Any, bits: list[Any], settled: list[Any], parameters: Any) -> list[Any]:
         known = given(parameters, settled) | {of_keys[0]: keys}
+        known |= dict(zip(bit_places, bits, strict=True))
         return _evaluated(listing, collected_places, known)
 
     def replay(collected: list[Any], settled: list[Any], parameters: Any, rest: Any) -> Any:
@@ -181,7 +192,7 @@ def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) ->
         values = iter(_evaluated(listing, wanted, given(parameters, settle(parameters))))
         return [next(values) if known else None for known in is_fixed]
 
-    return Hoisted(settle, collect, replay, fixed)
+    return Hoisted(settle, draw, collect, replay, fixed)
 
 
 def _shares(places: list[int], examples: tuple[Any, ...]) -> list[list[int]]:
@@ -225,19 +236,19 @@ def _frontier(
     return sorted(wanted - set(without))
 
 
-def _worth_keeping(listing: _Listing, needs: list[_Needs], of_keys: list[int]) -> list[int]:
+def _bits_of_keys(listing: _Listing, needs: list[_Needs]) -> list[int]:
+    """Random bits that depend on keys alone."""
+    drawn = [line.outs[0] for line in listing.lines if line.name == "random_bits"]
+    return [place for place in drawn if needs[place] == _Needs.KEYS]
+
+
+def _worth_keeping(
+    listing: _Listing, needs: list[_Needs], of_keys: list[int], bits: list[int]
+) -> list[int]:
     """What is collected: all that depends on no more than keys and numbers, unless it is large."""
     made = _frontier(listing, needs, _Needs.KEYS)
-    bits = [
-        place
-        for line in listing.lines
-        if line.name == "random_bits"
-        for place in line.outs
-        if needs[place] == _Needs.KEYS
-    ]
-    if _size(listing, made) <= MOST_GROWTH * _size(listing, bits):
-        return made
-    return [*of_keys, *bits]
+    is_small = _size(listing, made) <= MOST_GROWTH * _size(listing, bits)
+    return made if is_small else [*of_keys, *bits]
 
 
 def _size(listing: _Listing, places: list[int]) -> int:
@@ -265,6 +276,9 @@ def _evaluated(listing: _Listing, wanted: list[int], given: dict[int, Any]) -> l
 def _made(line: _Line, inputs: list[Any]) -> list[Any]:
     """What one operation of a program gives, as a program of its own."""
     operation = line.operation
+    written_out = _threefry.operation(line.name, inputs[0], operation.params) if inputs else None
+    if written_out is not None:
+        return [written_out(*inputs)]
     named = {
         atom: value
         for atom, value in zip(operation.invars, inputs, strict=True)
