@@ -1,18 +1,22 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-oldest test-newest lint format types fuzz bench lock clean
+.PHONY: help demo test test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
 
+# An environment that another Python made is made anew; keep both with VENV=.venv-3.13, say.
 VENV := .venv
 BIN := $(VENV)/bin/python
-INSTALLED := $(VENV)/.installed
+PRINT_VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
+VERSION := $(shell "$(PYTHON)" -c $(PRINT_VERSION) 2>/dev/null)
+INSTALLED := $(VENV)/.installed-$(VERSION)
 INTERRUPTED := $(VENV)/.installing
 PIP = "$(PYTHON)" -m pip --disable-pip-version-check --python $(BIN) install -q
 
 OLDEST_JAX := 0.9.0
+LIBRARY_TESTS := tests --ignore=tests/lab --ignore=tests/fuzz
 PYTEST = -m pytest -q -n $(JOBS) --dist worksteal
 
 help:  ## list the targets
@@ -30,11 +34,15 @@ test: lint  ## lint, check the types, run the tests and doctests
 test-all: lint  ## all tests, also those that take long: kills, wide grids, a browser
 	LEVYMC_TEST_FULL=1 $(BIN) $(PYTEST)
 
-test-oldest: .venv-oldest/.installed  ## the library's tests with the oldest JAX that is allowed
-	.venv-oldest/bin/python $(PYTEST) -m "not nightly" tests/core tests/models
+test-oldest: .venv-oldest/.installed-$(VERSION)  ## the library's tests with the oldest JAX that is allowed
+	.venv-oldest/bin/python $(PYTEST) -m "not nightly" $(LIBRARY_TESTS)
 
-test-newest: .venv-newest/.installed  ## the library's tests with the newest JAX that there is
-	.venv-newest/bin/python $(PYTEST) -m "not nightly" tests/core tests/models
+test-newest: .venv-newest/.installed-$(VERSION)  ## the library's tests with the newest JAX that there is
+	.venv-newest/bin/python $(PYTEST) -m "not nightly" $(LIBRARY_TESTS)
+
+smoke: $(INSTALLED)  ## build wheel and sdist, use the wheel with each extra in an empty environment
+	@$(BIN) -c 'import build, twine, uv' 2>/dev/null || $(PIP) build twine uv
+	$(BIN) tools/smoke $(SMOKE)
 
 types: $(INSTALLED)  ## how much of the public interface has known types
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/basedpyright --verifytypes levymc --ignoreexternal
@@ -59,17 +67,17 @@ lock: UPGRADE ?= --upgrade
 lock: $(INSTALLED)  ## choose the newest versions that pyproject.toml allows
 	@$(BIN) -c 'import uv' 2>/dev/null || $(PIP) uv
 	$(BIN) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
-	    --fork-strategy fewest $(UPGRADE) --extra dev --custom-compile-command "make lock" \
+	    --fork-strategy requires-python $(UPGRADE) --extra dev --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
 
 clean:  ## remove what the other targets made, except the environment
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv-oldest/.installed: JAX = jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX)
-.venv-newest/.installed: JAX = --upgrade jax jaxlib
-.venv-oldest/.installed .venv-newest/.installed: pyproject.toml
-	@"$(PYTHON)" -m venv $(@D)
+.venv-oldest/%: JAX = jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX)
+.venv-newest/%: JAX = --upgrade jax jaxlib
+.venv-oldest/.installed-$(VERSION) .venv-newest/.installed-$(VERSION): pyproject.toml
+	@"$(PYTHON)" -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q -e ".[dev]" $(JAX)
 	@touch $@
 
@@ -82,6 +90,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	    { echo "levymc needs pip: $(PYTHON) has none." >&2; exit 1; }
 	@echo "Installing the locked dependencies into $(VENV) (once) ..."
 	@rm -f $@
+	@test ! -e $(VENV)/pyvenv.cfg || \
+	    test "$$($(BIN) -c $(PRINT_VERSION) 2>/dev/null)" = "$(VERSION)" || rm -rf $(VENV)
 	@"$(PYTHON)" -m venv --without-pip $(VENV)
 	@again=$$(test ! -e $(INTERRUPTED) || echo --ignore-installed); touch $(INTERRUPTED); \
 	    $(PIP) $$again --require-hashes -r requirements.lock

@@ -5,6 +5,8 @@ They must stand before JAX and levymc are first imported. Each pytest-xdist work
 
 import os
 import sys
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 if "jax" in sys.modules:
@@ -22,10 +24,11 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # What is compiled here runs once, for a moment: with quicker compilation and slower programs the
 # tests need half the time. `make test-all` tests the programs that people run.
 if not os.environ.get("LEVYMC_TEST_FULL"):
-    os.environ["XLA_FLAGS"] = (
-        os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
-        " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-    )
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+    # Later versions have the fusion emitters only, and refuse to start with a flag unknown to them.
+    if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
+        flags += " --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
 from jaxtyping import install_import_hook
 
@@ -33,3 +36,11 @@ from jaxtyping import install_import_hook
 # Not in the layers that people call: they refuse what is wrong by themselves, in words.
 CHECKED = ("stable", "riesz", "drifts", "diagnostics", "targets", "models")
 install_import_hook([*(f"levymc.{layer}" for layer in CHECKED), "levymc_lab"], "beartype.beartype")
+
+# The examples in docstrings of what connects to a library need that library.
+CONNECTED = ("diffrax.py", "numpyro", "optax.py", "pymc.py")
+collect_ignore = [
+    f"src/levymc/interop/{path}"
+    for path in CONNECTED
+    if find_spec(path.removesuffix(".py")) is None
+]

@@ -14,7 +14,7 @@ import numpy as np
 import levymc
 
 CHAINS = 4
-KINDS = ("linear", "coordinatewise", "elliptical"), ("linear",)
+KINDS = ("linear", "coordinatewise", "elliptical", "turned"), ("linear",)
 SCALES = 10.0 ** np.linspace(-2, 2, 10)
 COVARIANCE = np.linalg.inv(np.array([[1.0, 0.9], [0.9, 1.0]]))
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])

@@ -15,6 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+WITH_JAX = "Write it with jax.numpy, and jnp.where or jax.lax.cond in the place of if."
+# By the name of the argument: what serves where a function cannot be written with JAX.
+UNTRACED = {
+    "logdensity_fn": (
+        f"{WITH_JAX} If it must stay in NumPy, wrap it: "
+        "levymc.interop.numpy.as_logdensity(function)."
+    )
+}
+
 
 def is_traced(value: Any) -> bool:
     """Whether any leaf of `value` is known only to a JAX transformation."""
@@ -194,7 +203,14 @@ def output_shapes(name: str, function: Any, *arguments: Any) -> Any:
     def note(*given: Any) -> None:
         found.append(jax.tree.map(_shape_or_itself, function(*given)))
 
-    jax.eval_shape(note, *arguments)
+    try:
+        jax.eval_shape(note, *arguments)
+    except jax.errors.JAXTypeError as error:
+        # It wants to know a value that is not there yet, as NumPy's functions do, and Python's if.
+        raise TypeError(
+            f"`{name}` must be a function that JAX can trace, got {function!r:.100}, which is not "
+            f"({type(error).__name__}). {UNTRACED.get(name, WITH_JAX)}"
+        ) from error
     return found[0]
 
 

@@ -18,7 +18,7 @@ from levymc import stable
 from levymc._checks import as_parameter, check_one_number, check_positive, is_traced, spread
 from levymc._trees import module
 
-SMALLEST_TABULATED = 0.5  # α below it has no table
+_SMALLEST_TABULATED = 0.5  # α below it has no table
 
 
 @runtime_checkable
@@ -74,7 +74,7 @@ def variable(alpha: Any, bound: float | None = None, *, always_tabulated: bool =
     exponent = float(alpha)
     if exponent == 2 and bound is None and not always_tabulated:
         return Variable("normal", exponent)
-    if exponent < SMALLEST_TABULATED:
+    if exponent < _SMALLEST_TABULATED:
         return Variable("any", exponent, bound=bound)
     table = stable.quantile_table(exponent, bound)
     columns = tuple(np.ascontiguousarray(table[:, place]) for place in (0, 1))

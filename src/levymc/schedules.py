@@ -23,8 +23,8 @@ from levymc._checks import (
 from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
-ASKED_AT_ONCE = 1 << 14
-ONE_STEP = "For steps of several sizes, give a schedule of the step n, or a preconditioner."
+_ASKED_AT_ONCE = 1 << 14
+_ONE_STEP = "For steps of several sizes, give a schedule of the step n, or a preconditioner."
 
 
 @module()
@@ -45,7 +45,7 @@ def constant(eta: ArrayLike) -> Constant:
         >>> schedules.constant(0.1)(7)
         0.1
     """
-    check_one_number("eta", eta, ONE_STEP)
+    check_one_number("eta", eta, _ONE_STEP)
     check_positive("eta", eta, "It is the step size.")
     return Constant(as_parameter(eta))
 
@@ -121,10 +121,10 @@ def cyclical(a: ArrayLike, period: int, *, least: ArrayLike = 0.0) -> Cyclical:
     References: [zhang2020], eq. (1), with M cycles in a run of M `period` steps.  Departures: their
     first part of a cycle may leave out the noise; here every step has it.
     """
-    check_one_number("a", a, ONE_STEP)
+    check_one_number("a", a, _ONE_STEP)
     check_positive("a", a, "It is the largest step.")
     steps = check_count("period", period, "It is the number of steps of a cycle.")
-    check_one_number("least", least, ONE_STEP)
+    check_one_number("least", least, _ONE_STEP)
     check_interval("least", least, 0.0, _number(a), includes_low=True, remedy="It is below `a`.")
     length = np.asarray(min(steps, int(np.iinfo(np.int32).max)), np.int32)
     return Cyclical(as_parameter(a), length, as_parameter(least))
@@ -147,7 +147,7 @@ class FromFunction:
 def as_schedule(step_size: Any) -> Schedule:
     """A number as a constant; any function of n, such as Optax's schedules, as a schedule."""
     if not callable(step_size):
-        check_one_number("step_size", step_size, ONE_STEP)
+        check_one_number("step_size", step_size, _ONE_STEP)
         check_positive("step_size", step_size, "Give a number, or a schedule of the step n.")
         return Constant(as_parameter(step_size))
     first = output_shapes("step_size", step_size, jax.ShapeDtypeStruct((), jnp.int32))
@@ -175,7 +175,7 @@ def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
 @jax.jit
 def _sizes(schedule: Any, first: Array) -> Array:
     """η_{first+1}, …: as many as are asked for at once."""
-    return jax.vmap(schedule)(first + jnp.arange(1, ASKED_AT_ONCE + 1, dtype=jnp.int32))
+    return jax.vmap(schedule)(first + jnp.arange(1, _ASKED_AT_ONCE + 1, dtype=jnp.int32))
 
 
 def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> None:
@@ -188,9 +188,9 @@ def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> No
         if first == 0:
             _check_sizes(np.asarray(schedule.eta)[None], 0, dtype)
         return
-    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - ASKED_AT_ONCE)  # later, η stays
-    for begin in range(first, end, ASKED_AT_ONCE):
-        length = min(ASKED_AT_ONCE, end - begin)
+    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - _ASKED_AT_ONCE)  # later, η stays
+    for begin in range(first, end, _ASKED_AT_ONCE):
+        length = min(_ASKED_AT_ONCE, end - begin)
         _check_sizes(np.asarray(_sizes(schedule, jnp.int32(begin)))[:length], begin, dtype)
 
 

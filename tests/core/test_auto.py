@@ -64,7 +64,22 @@ def test_a_result_has_what_is_promised(whole):
     assert abs(whole.log_evidence.value) < 6 * whole.log_evidence.standard_error  # ∫ φ = 1
     assert set(whole.evaluations) == {"checking", "exploring", "adapting", "sampling"}
     assert whole.is_flagged == bool(whole.warnings)
-    assert whole.to_arviz() is not None
+
+
+def test_what_was_learned_goes_to_arviz_too(whole):
+    pytest.importorskip("arviz")
+    data = whole.to_arviz(dims={"x": ["axis"]})
+    known = data["posterior"].attrs
+    assert known["log_evidence"] == whole.log_evidence.value
+    assert known["log_evidence_standard_error"] == whole.log_evidence.standard_error
+    assert known["mode_weights"] == whole.modes.weight.tolist()
+    assert known["report"] == whole.report
+    assert known["evaluations"] == sum(whole.evaluations.values())
+    # Of kinds that every format of files can hold.
+    assert all(isinstance(value, str | int | float | list) for value in known.values())
+    found = data["sample_stats"]["lp"].values
+    point = jnp.asarray(whole.positions[3, 5])
+    assert found[3, 5] == pytest.approx(float(FOUR(point)), rel=1e-4)
 
 
 def test_the_report_promises_what_was_found_only(whole):

@@ -5,7 +5,10 @@ import subprocess
 import sys
 import textwrap
 
-EXTRAS = ("arviz", "flatbuffers", "jinja2", "matplotlib", "rich", "typer", "xarray", "zarr")
+EXTRAS = (
+    *("arviz", "flatbuffers", "jinja2", "matplotlib", "rich", "typer", "xarray", "zarr"),
+    *("blackjax", "diffrax", "equinox", "funsor", "numpyro", "optax", "pymc", "pytensor"),
+)
 
 WITHOUT = f"""
 import importlib.abc, importlib.machinery, sys
@@ -59,6 +62,25 @@ def test_a_store_names_its_extra():
             print(error)
     """)
     assert "levymc[store]" in done.stdout, done.stderr
+
+
+def test_what_connects_to_a_library_names_its_extra():
+    done = run_without_extras("""
+        import jax, levymc
+        calls = (
+            lambda: levymc.optax.sgld(0.1, key=jax.random.key(0)),
+            lambda: levymc.interop.diffrax,
+            lambda: levymc.interop.blackjax.sampling_api(levymc.mafla),
+        )
+        for call in calls:
+            try:
+                call()
+            except ImportError as error:
+                print(error)
+    """)
+    assert done.returncode == 0, done.stderr
+    lines = zip(done.stdout.splitlines(), ("optax", "diffrax", "auto"), strict=True)
+    assert all(f"pip install 'levymc[{extra}]'" in line for line, extra in lines)
 
 
 def test_the_command_names_its_extra_in_one_sentence():

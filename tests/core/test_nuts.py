@@ -45,6 +45,7 @@ BAD = TailMap(
     shift=np.array([0.2, 0.0]),
     factor=np.array([[1.0, 0.0], [0.6, 0.8]]),
     radial=np.asarray(0.1),
+    turn=np.array([[1.2, 0.4], [-0.5, 2 / 3]]),
 )
 FEW_DOUBLINGS = 4
 

@@ -127,7 +127,8 @@ def test_positions_are_dropped_unless_asked_for(seen):
     with pytest.raises(ValueError, match="observe"):
         dropped.mean()
     assert "mean" in repr(dropped)
-    np.testing.assert_array_equal(seen.positions, run(burn_in=6).positions)
+    # To rounding: another program, which the compiler may fuse in another way.
+    np.testing.assert_allclose(seen.positions, run(burn_in=6).positions, rtol=1e-12)
 
 
 @pytest.mark.parametrize("every", [4, [1, 5, 6, 50], levymc.marks.logarithmic(5)])

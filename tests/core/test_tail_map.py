@@ -17,7 +17,13 @@ FALSE_ALARM = 1e-8
 RANDOM = np.random.default_rng(7)
 
 
-def some_map(size=3, *, radial=0.05):
+def axes(size):
+    """Neither along coordinates nor orthogonal nor symmetric, with determinant ±1."""
+    found = np.eye(size)[::-1] + 0.4 * np.tri(size)
+    return found / abs(np.linalg.det(found)) ** (1 / size)
+
+
+def some_map(size=3, *, radial=0.05, is_turned=True):
     """With all its parts, no two coordinates alike."""
     ramp = np.linspace(0, 1, size)
     factor = np.eye(size) + 0.3 * np.tril(np.ones((size, size)), -1)
@@ -30,6 +36,7 @@ def some_map(size=3, *, radial=0.05):
         shift=0.3 * ramp,
         factor=factor,
         radial=np.asarray(radial),
+        turn=axes(size) if is_turned else np.eye(size),
     )
 
 
@@ -43,10 +50,15 @@ def test_the_jacobian_is_that_of_the_map(radial):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_the_inverse_is_one_to_rounding(dtype):
-    """Near the middle and far out, where positions are beyond 1e5 scales."""
-    used, epsilon = some_map(), float(jnp.finfo(dtype).eps)
+def test_the_inverse_is_one_to_rounding(dtype, is_turned):
+    """Near the middle and far out, where positions are beyond 1e5 scales.
+
+    Turned, the rounding of the largest coordinate is felt by all: it hides a small w, and beyond
+    1e8 scales of float32 all others.
+    """
+    used, epsilon = some_map(is_turned=is_turned), float(jnp.finfo(dtype).eps)
     points = np.concatenate([RANDOM.normal(size=(200, 3)) * size for size in (1e-3, 1.0, 1.5)])
     w = jnp.asarray(points, dtype)
     x, _ = jax.vmap(used.forward)(w)
@@ -55,9 +67,13 @@ def test_the_inverse_is_one_to_rounding(dtype):
     again, _ = jax.vmap(used.forward)(back)
     sizes = np.abs(x) + np.abs(used.location) + used.scale
     assert np.max(np.abs(x)) > 1e5
+    if is_turned:
+        sizes = np.max(sizes, axis=1, keepdims=True)
+        sizes = np.where(sizes < 1e7, sizes, np.inf)
     # An error of w in the last place is one of x in the last places, as many as its tail is steep.
     assert np.max(np.abs(again - x) / sizes) < 500 * epsilon
-    np.testing.assert_allclose(back, w, rtol=100 * epsilon, atol=30 * epsilon)
+    if not is_turned:
+        np.testing.assert_allclose(back, w, rtol=100 * epsilon, atol=30 * epsilon)
 
 
 def test_the_host_and_jax_agree():
@@ -80,7 +96,7 @@ def test_the_middle_is_where_the_inverse_is_zero():
 def test_all_kinds_have_one_structure():
     """So that one compiled program serves them."""
     draws = RANDOM.standard_cauchy((4, 200, 2))
-    kinds = ("linear", "coordinatewise", "elliptical")
+    kinds = ("linear", "coordinatewise", "elliptical", "turned")
     fitted = [adapt.tail_map(draws, kinds=(kind,)) for kind in kinds]
     assert [one.kind for one in fitted] == list(kinds)
     maps = [adapt.identity(2), *(one.map for one in fitted)]
@@ -105,6 +121,12 @@ LAWS = {
         1.0,
     ),
     "t(2), correlated": (student(2, 2, 0.9), "elliptical", 0.5),
+    "Cauchy, turned": (lambda n: RANDOM.standard_cauchy((n, 2)) @ axes(2).T, "turned", 3.0),
+    "t(1.5), turned": (
+        lambda n: (RANDOM.standard_t(1.5, (n, 2)) * np.array([1e-2, 1e2])) @ axes(2).T,
+        "turned",
+        1.0,
+    ),
     "exponential": (lambda n: RANDOM.exponential(size=(n, 2)), "coordinatewise", 0.3),
     "normal": (lambda n: RANDOM.normal(size=(n, 2)) * np.array([1e-3, 1e3]), "linear", 0.0),
 }
@@ -126,12 +148,34 @@ def test_a_fit_makes_a_law_normal(name):
         assert stats.kstest(column, "norm").statistic < dkw_bound(20_000, FALSE_ALARM) + 0.038
 
 
+def test_axes_are_found_the_better_the_further_draws_are_out():
+    """Of Cauchy laws, 2000 draws tell them to 0.04: where an axis ends, at a distance of 1.
+
+    Of 200 seeds the median is 0.003, the worst 0.012.  Axes that any rotation would serve as well,
+    such as those of a scatter, are off by 0.4.
+    """
+    size = 5
+    mixed = RANDOM.standard_cauchy((4, 500, size)) @ axes(size).T
+    fitted = adapt.tail_map(mixed)
+    assert fitted.kind == "turned"
+    np.testing.assert_allclose(abs(np.linalg.det(fitted.map.turn)), 1, rtol=1e-9)
+    shares = np.abs(np.linalg.solve(fitted.map.turn, axes(size)))
+    assert np.max(np.sort(shares, axis=1)[:, -2] / np.max(shares, axis=1)) < 0.04
+    assert set(np.argmax(shares, axis=1)) == set(range(size))
+
+
+def test_axes_are_not_turned_for_nothing():
+    """Where coordinates are independent, or the law is elliptical, the simpler map is kept."""
+    assert adapt.tail_map(RANDOM.standard_cauchy((4, 250, 8))).kind == "coordinatewise"
+    assert adapt.tail_map(student(8, 2, 0.5)(1000).reshape(4, 250, 8)).kind == "elliptical"
+
+
 def test_few_draws_give_a_map_all_the_same():
     """Fewer than coordinates, and coordinates that never move."""
     draws = RANDOM.normal(size=(4, 5, 40))
     draws[..., 3] = 2.0
-    for kind in ("linear", "coordinatewise", "elliptical"):
-        used = adapt.tail_map(draws, kinds=("linear", kind)).map
+    for kinds in (("linear",), ("coordinatewise",), ("linear", "elliptical"), ("turned",)):
+        used = adapt.tail_map(draws, kinds=kinds).map
         assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(used))
         assert np.all(np.isfinite(used.on_host_inverse(draws.reshape(20, 40))))
 

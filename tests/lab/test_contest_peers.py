@@ -168,6 +168,17 @@ def test_stated_weights_and_evidence_are_compared():
     assert metrics.z_weights(problem, one) == math.inf  # sure of what is wrong
 
 
+def test_effective_sizes_of_independent_draws():
+    """About as many as there are, per evaluation; with any version of ArviZ.  To within 40 %, eight
+    times the spread of such estimates over seeds."""
+    draws = np.random.default_rng(0).standard_normal((4, 500, 2))
+    outcome = dataclasses.replace(outcome_of(draws), evaluations=4000)
+    bulk, tail, rhat = metrics.effective(outcome)
+    assert bulk == pytest.approx(500, rel=0.4)
+    assert tail == pytest.approx(500, rel=0.4)
+    assert rhat == pytest.approx(1, abs=0.02)
+
+
 def test_particles_have_no_effective_size_in_time():
     outcome = outcome_of(np.zeros((1, 50, 2)), is_chain=False)
     assert all(math.isnan(value) for value in metrics.effective(outcome))

@@ -21,10 +21,12 @@ from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
     MOST_RESTARTS,
+    Basins,
     Monitor,
     Plan,
     Sampled,
     adapt_ladder,
+    basins_of,
     draw,
     draws_of,
     evidence,
@@ -277,8 +279,12 @@ class _Run:
             return None
         self.note("adapting")
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
-        is_late = is_new or monitor.finds_more(draws_of(target, result))
-        return Sampled(result, ladder, modes, is_late)
+        draws = draws_of(target, result)
+        # An atlas as a run that goes on from a store has it: one that has not seen the adaptation.
+        last = Monitor(target, None if atlas is None else Atlas.of(target, modes))
+        is_late = is_new or last.finds_more(draws)
+        basins = basins_of(target, ladder, last, plan, modes, draws.points)
+        return Sampled(result, ladder, modes, is_late, basins)
 
     def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
@@ -289,7 +295,7 @@ class _Run:
         return Directions(basis, modes.covariance[int(np.argmax(modes.logdensity))])
 
     def finished(self, sampled: Sampled) -> AutoResult:
-        target, (result, ladder, modes, _) = self.target, sampled
+        target, (result, ladder, modes, _, basins) = self.target, sampled
         points = target.flattened(result.positions)
         reasons = objections(target, ladder, modes, sampled)
         reasons[:0] = _of_search(modes)
@@ -301,7 +307,7 @@ class _Run:
         if ladder.has_axes:
             kernel += "; jumps along axes to where other draws were"
         pooled = is_pooled(ladder.prior)
-        listed = None if pooled else found_modes(target, ladder, modes, points)
+        listed = None if pooled else found_modes(target, ladder, modes, basins, points)
         return self.ended(
             result,
             listed,
@@ -364,7 +370,8 @@ class _Run:
         self.note("adapting")
         result = draw(target, self.key_draw, ladder, plan, "draws-0")
         self.note("sampling")
-        sampled = Sampled(result, ladder, modes, False)
+        basins = Basins.as_made(ladder.fit, modes.num_modes)
+        sampled = Sampled(result, ladder, modes, False, basins)
         points = target.flattened(result.positions)
         kernel = (
             "without gradients, as log φ has none of use: random walks and tempering from a "
@@ -375,7 +382,7 @@ class _Run:
             "whether there is more."
         )
         reasons = objections(target, ladder, modes, sampled)
-        listed = found_modes(target, ladder, modes, points)
+        listed = found_modes(target, ladder, modes, basins, points)
         return self.ended(
             result, listed, evidence(ladder, result), reasons, kernel, searched, GIVEN
         )

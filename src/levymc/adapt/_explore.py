@@ -32,6 +32,7 @@ MANY = 64
 MOST_NEIGHBOURS = 300
 NEIGHBOURHOOD = 30.0  # the largest radius around a mode in which its neighbours are looked for
 NEW = 0.3  # of its length, by which a direction must leave those that are known
+LOST_AT = -1  # in the place of a mode's number
 
 
 class Modes(NamedTuple):
@@ -236,45 +237,46 @@ class Atlas:
         atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
         return atlas
 
-    def relax(self, points: np.ndarray, scales: np.ndarray) -> int:
-        """Climb from points, and enter what is found; how many modes are new."""
-        before, size = len(self.modes), len(points)
+    def relax(self, points: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """Climb from points, and enter what is found; the mode of each, -1 where it is lost."""
+        size, numbers = len(points), []
         filled = np.concatenate([points, np.full((BATCH - size % BATCH, points.shape[1]), np.nan)])
         widths = np.concatenate([scales, np.ones(BATCH - size % BATCH)])
         for begin in range(0, size, BATCH):
             part = slice(begin, begin + BATCH)
-            self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
-        return len(self.modes) - before
+            numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
+        return np.array(numbers, int)
 
-    def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> None:
+    def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> list[int]:
         found = relax(self.target, points, scales, self._known())
         self.target.evaluations -= BATCH - count  # those that fill the batch
         self.num_relaxations += count
+        numbers = []
         for place in range(count):
+            number = LOST_AT
             if found.outcome[place] == KNOWN:
-                self._hit(int(found.mode[place]))
+                number = self._hit(int(found.mode[place]))
             elif found.outcome[place] == TOP and np.all(np.abs(found.point[place]) < 1e15):
-                self.enter(found.point[place], found.value[place], found.gradient[place])
-            else:
-                self.num_lost += 1
+                number = self.enter(found.point[place], found.value[place], found.gradient[place])
+            self.num_lost += number == LOST_AT
+            numbers.append(number)
+        return numbers
 
-    def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> None:
-        """Enter a top, unless it is a known one, or none at all."""
+    def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> int:
+        """Enter a top, unless it is a known one, or none at all; its number among the modes."""
         for number, mode in enumerate(self.modes):
             if mode.distance(point) < NEAR:
                 return self._hit(number)
         polished = self._polished(point, value, gradient)
         if polished is None:
-            self.num_lost += 1
-            return None
+            return LOST_AT
         same = self._same_as(polished)
         if same is None:
             self.modes.append(polished)
-        elif polished.value > self.modes[same].value + 1e-3:
-            self.modes[same] = polished._replace(times_found=self.modes[same].times_found + 1)
-        else:
-            self._hit(same)
-        return None
+            return len(self.modes) - 1
+        if polished.value > self.modes[same].value + 1e-3:
+            self.modes[same] = polished._replace(times_found=self.modes[same].times_found)
+        return self._hit(same)
 
     def listed(self) -> Modes:
         """What is known, the heaviest first, without what is negligible."""
@@ -303,9 +305,10 @@ class Atlas:
             location[number], whitening[number] = mode.location, mode.whitening
         return Known(location, whitening)
 
-    def _hit(self, number: int) -> None:
+    def _hit(self, number: int) -> int:
         mode = self.modes[number]
         self.modes[number] = mode._replace(times_found=mode.times_found + 1)
+        return number
 
     def _polished(self, point: np.ndarray, value: float, gradient: np.ndarray) -> Mode | None:
         """Newton's steps to the top; None where they do not get there."""

@@ -121,7 +121,8 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
     """A ladder from what exploration found: one rung if the reference is good, eight if not."""
     # Room for components that are split, where that costs little.
     spare = 4 if target.dimension <= 10 else 1
-    places = places_for(min(64, spare * len(prior.weights)))
+    count = len(prior.weights)
+    places = places_for(max(count, min(64, spare * count)))
     reference = assemble(prior, target.dtype, places)
     drawn = np.asarray(jax.vmap(reference.sample)(jax.random.split(key, TRIAL)), np.float64)
     harmonic = _harmonic_of_proposals(target.values(drawn) - log_reference(reference, drawn))

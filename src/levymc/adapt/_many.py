@@ -33,7 +33,8 @@ from ._target import Target
 
 ADAPTING = 0.3  # of what is left after exploration
 PROBATION = 0.1  # of the frozen kernel's steps, after which is looked for new modes; not kept
-LOOKING = 0.01  # of the budget, for a last look at the draws for new modes
+LOOKING = 0.02  # of the budget, for a last look at the draws: new modes, and which is whose
+MOST_ANCHORS = 256  # draws that are relaxed for that
 MOST_RESTARTS = 4
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
 DISAGREEING = 1.05
@@ -44,12 +45,36 @@ ENOUGH_SEEN = 2  # the round in which that is given up
 
 
 class Sampled(NamedTuple):
-    """Draws of the frozen kernel, and what they were made with."""
+    """Draws of the frozen kernel, and what they were made with.
+
+    basins: see `Basins`.
+    """
 
     result: Result
     ladder: Ladder
     modes: Modes
     is_late: bool
+    basins: "Basins"
+
+
+class Basins(NamedTuple):
+    """In which modes the draws of a component lie: `shares` of shape (components, modes).
+
+    counts: how many draws of each component were relaxed to see that; 0 where the component is
+        taken to be in the mode that it was made for.
+    """
+
+    shares: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def as_made(cls, fit: Fit, num_modes: int) -> "Basins":
+        return cls(np.eye(num_modes)[fit.mode], np.zeros(len(fit.mode)))
+
+    @property
+    def modes(self) -> np.ndarray:
+        """The mode in which most draws of a component lie."""
+        return np.argmax(self.shares, axis=1)
 
 
 class Monitor:
@@ -63,9 +88,9 @@ class Monitor:
             return False
         best = np.argmax(draws.ratios, axis=1)
         points = np.unique(draws.points[np.arange(len(best)), best], axis=0)
-        before = len(self.atlas.listed())
+        before = self.atlas.listed().num_modes
         self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale))
-        return len(self.atlas.listed()) > before  # modes of negligible mass do not count
+        return self.atlas.listed().num_modes > before  # modes of negligible mass do not count
 
 
 class Plan(NamedTuple):
@@ -124,7 +149,8 @@ def too_late(target: Target, plan: Plan) -> ValueError:
 
 def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Result:
     """The rest of the budget by the frozen kernel, in a store if there is one."""
-    left = plan.budget - target.evaluations - int(LOOKING * plan.budget)
+    looking = LOOKING if len(ladder.prior.weights) > 1 else LOOKING / 2
+    left = plan.budget - target.evaluations - int(looking * plan.budget)
     steps = left // (NUM_SYSTEMS * ladder.cost)
     if steps < FEWEST_STEPS:
         raise too_late(target, plan)
@@ -139,25 +165,57 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
     return run(target, key, ladder, steps, **plan.how)
 
 
+def basins_of(
+    target: Target, ladder: Ladder, monitor: Monitor, plan: Plan, modes: Modes, points: np.ndarray
+) -> Basins:
+    """Relax some of the draws: a component that was fitted to a ridge, or has moved since it was
+    made for a mode, may hold draws of others.
+    """
+    made = Basins.as_made(ladder.fit, modes.num_modes)
+    atlas = monitor.atlas
+    if atlas is None or modes.num_modes == 1:
+        return made
+    cost = modes.evaluations / max(modes.num_relaxations, 1)
+    count = int(min(MOST_ANCHORS, (plan.budget - target.evaluations) / max(cost, 1.0)))
+    flat = points.reshape(-1, points.shape[-1])
+    chosen = flat[np.linspace(0, len(flat) - 1, max(count, 1)).astype(int)]
+    numbers = atlas.relax(chosen, np.full(len(chosen), atlas.modes[0].scale))
+    is_known = (numbers >= 0) & (numbers < modes.num_modes)
+    counted = np.zeros_like(made.shares)
+    np.add.at(counted, (components_of(target, ladder, chosen)[is_known], numbers[is_known]), 1.0)
+    totals = counted.sum(axis=1)
+    shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
+    return Basins(shares, totals)
+
+
 # What the draws say.
 
 
-def labels(target: Target, ladder: Ladder, points: np.ndarray) -> np.ndarray:
-    """The mode that each point belongs to: that of the component with the largest share."""
+def components_of(target: Target, ladder: Ladder, points: np.ndarray) -> np.ndarray:
+    """The component of the reference with the largest share at each point."""
     reference = assemble(ladder.fit, target.dtype)
     flat = points.reshape(-1, points.shape[-1])
-    components = log_components(reference, flat)[:, 1 : len(ladder.fit.weights) + 1]
-    return ladder.fit.mode[np.argmax(components, axis=1)].reshape(points.shape[:-1])
+    logs = log_components(reference, flat)[:, 1 : len(ladder.fit.weights) + 1]
+    return np.argmax(logs, axis=1).reshape(points.shape[:-1])
 
 
-def weights_of(modes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the modes, and their standard errors over the systems."""
-    each = np.stack([(modes == number).mean(axis=1) for number in range(count)], axis=-1)
-    return each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+def weights_of(components: np.ndarray, basins: Basins) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the modes, and their standard errors.
+
+    These are over the systems, and of the shares of modes in components, where one has several.
+    """
+    count = len(basins.shares)
+    held = np.stack([(components == number).mean(axis=1) for number in range(count)], axis=-1)
+    each = held @ basins.shares
+    spread = basins.shares * (1 - basins.shares) / np.maximum(basins.counts, 1.0)[:, None]
+    variance = each.var(axis=0, ddof=1) / len(each) + held.mean(axis=0) ** 2 @ spread
+    return each.mean(axis=0), np.sqrt(variance)
 
 
-def found_modes(target: Target, ladder: Ladder, modes: Modes, points: np.ndarray) -> FoundModes:
-    weight, error = weights_of(labels(target, ladder, points), modes.num_modes)
+def found_modes(
+    target: Target, ladder: Ladder, modes: Modes, basins: Basins, points: np.ndarray
+) -> FoundModes:
+    weight, error = weights_of(components_of(target, ladder, points), basins)
     order = np.argsort(-weight, kind="stable")
     return FoundModes(
         target.positions(modes.location[order]),
@@ -197,7 +255,8 @@ def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -
     """Reasons not to trust the draws."""
     found = []
     points = target.flattened(sampled.result.positions)
-    worst = disagreement(points, labels(target, ladder, points), modes.num_modes)
+    found_in = sampled.basins.modes[components_of(target, ladder, points)]
+    worst = disagreement(points, found_in, modes.num_modes)
     if worst > DISAGREEING:
         found.append(
             f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "

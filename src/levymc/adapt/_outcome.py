@@ -53,6 +53,19 @@ class AutoResult(Result):
         """Whether something speaks against the answer."""
         return bool(self.warnings)
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """For ArviZ: numbers, lists of them, and text, which every format of files can hold."""
+        found = super().attributes | {"report": self.report, "warnings": " ".join(self.warnings)}
+        found["evaluations"] = sum(self.evaluations.values())
+        if np.isfinite(self.log_evidence.value):
+            found["log_evidence"] = float(self.log_evidence.value)
+            found["log_evidence_standard_error"] = float(self.log_evidence.standard_error)
+        if self.modes is not None:
+            found["mode_weights"] = np.asarray(self.modes.weight).tolist()
+            found["mode_weight_standard_errors"] = np.asarray(self.modes.standard_error).tolist()
+        return found
+
 
 class Account(NamedTuple):
     """What a report is written from.

@@ -25,6 +25,7 @@ KINDS_IN_WORDS = {
     "linear": "linear map, as no tail is heavy",
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
+    "turned": "map of the tails along axes of their own",
 }
 LEAST_LEFT = 500  # evaluations, to warm up and to draw
 AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends

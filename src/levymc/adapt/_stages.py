@@ -26,6 +26,7 @@ from ._target import Target
 
 T = TypeVar("T")
 REMEDY = "Remove the folder and run again."
+SPENT = ":spent"  # no name of a field
 
 
 class Stages:
@@ -71,11 +72,11 @@ class Stages:
         file = self.folder / f"{name}.npz"
         if file.exists():
             arrays = read_arrays(file, REMEDY)
-            target.evaluations = int(arrays.pop("evaluations"))
+            target.evaluations = int(arrays.pop(SPENT))
             return example(_nested(arrays))
         found = compute()
         arrays = dict(_flattened(found))
-        write_arrays(file, {**arrays, "evaluations": np.int64(target.evaluations)})
+        write_arrays(file, {**arrays, SPENT: np.int64(target.evaluations)})
         return found
 
 

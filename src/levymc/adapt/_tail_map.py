@@ -13,6 +13,8 @@ from levymc._checks import check_floating, check_real
 from levymc._trees import module
 from levymc.run import Result
 
+from ._turn import unmixing
+
 ITERATIONS = 40  # of Newton's method inside brackets, which needs about ten
 LEVELS = np.arange(0.4, 3.2, 0.3)  # normal scores of the quantiles that a fit compares
 RADIAL_LEVELS = np.arange(-1.7, 3.2, 0.3)
@@ -22,22 +24,24 @@ LEAST_TAIL, HEAVIEST_TAIL = 0.04, 1.5  # below the first it is noise: then none
 RIDGE, RIDGE_DRAWS = 0.15, 200.0
 SCATTER_ITERATIONS = 50
 FEWEST_TO_HALVE, NUM_BLOCKS = 40, 40
-KINDS = ("linear", "coordinatewise", "elliptical")
+MOST_TO_TURN = 50  # coordinates, as the time it takes grows with their third power
+KINDS = ("linear", "coordinatewise", "elliptical", "turned")
 
 
 @module()
 class TailMap:
-    r"""From w of about normal law to the position x, coordinate by coordinate after a linear part,
+    r"""From w of about normal law to the position x, axis by axis after a linear part,
 
-    .. math:: x = μ + s ∘ H(y), \quad y = b + L w\, e^{h_r |w|^2 / 2}, \quad
+    .. math:: x = μ + Q\, (s ∘ H(y)), \quad y = b + L w\, e^{h_r |w|^2 / 2}, \quad
        H(y) = \bigl(y + κ(\sqrt{1 + y^2} - 1)\bigr) e^{h_± y^2 / 2},
 
     h₊ for y > 0 and h₋ for y < 0.  It is smooth and increasing for |κ| < 1 and h ≥ 0, so that
     whatever its numbers are, a sampler of w that accounts for the Jacobian is exact in x.
 
     location, scale: μ and s > 0.  upper, lower: h₊ and h₋, the tails.  skew: κ.  shift: b.
-    factor: L, lower triangular.  radial: h_r.  All kinds of map have the same structure, and one
-    compiled program serves them.
+    factor: L, lower triangular.  radial: h_r.  turn: Q, whose columns are the axes, with a
+    determinant of ±1, so that it has no part in the Jacobian's.  All kinds of map have the same
+    structure, and one compiled program serves them.
     """
 
     location: Any
@@ -48,6 +52,7 @@ class TailMap:
     shift: Any
     factor: Any
     radial: Any
+    turn: Any
 
     def forward(self, w: Array) -> tuple[Array, Array]:
         """The position of a vector w, and the logarithm of the Jacobian's determinant."""
@@ -84,7 +89,8 @@ class Fitted(NamedTuple):
 def identity(size: int) -> TailMap:
     """The map that changes nothing, of so many coordinates."""
     one, nothing = np.ones(size), np.zeros(size)
-    return TailMap(nothing, one, nothing, nothing, nothing, nothing, np.eye(size), np.zeros(()))
+    straight, none = np.eye(size), np.zeros(())
+    return TailMap(nothing, one, nothing, nothing, nothing, nothing, straight, none, straight)
 
 
 def linear(location: Any, covariance: Any) -> TailMap:
@@ -99,11 +105,14 @@ def tail_map(draws: Any, *, kinds: tuple[str, ...] = KINDS) -> Fitted:
     - "linear": mean and covariance, the dense metric of others' NUTS;
     - "coordinatewise": the median; scale, skew and tails of each coordinate by regression of its
       quantiles on those of a normal law; then mean and covariance of y;
-    - "elliptical": the median and Tyler's scatter; the tail by regression of the radii's quantiles.
+    - "elliptical": the median and Tyler's scatter; the tail by regression of the radii's quantiles;
+    - "turned": coordinatewise along other axes, those of independent components with heavy tails,
+      in up to 50 dimensions.
 
     The one under which the draws have the highest mean log density is taken, if it beats the linear
-    one by 0.05 + 0.01 d, and for most of the draws that it was not fitted to.  An h that is too
-    small is safe: any h > 0 turns a power tail into a normal one.
+    one by 0.05 + 0.01 d, and for most of the draws that it was not fitted to; the turned one has to
+    beat the others so.  An h that is too small is safe: any h > 0 turns a power tail into a normal
+    one.
 
     Not valid when: the draws are of several modes that are far apart, or of a funnel, whose width
     depends on a coordinate: no map of this kind straightens it.
@@ -123,8 +132,8 @@ def tail_map(draws: Any, *, kinds: tuple[str, ...] = KINDS) -> Fitted:
         >>> fitted.kind, bool(fitted.gain > 1)
         ('coordinatewise', True)
 
-    References: [tyler1987], the scatter.
-    Departures: not in the paper.  H is Tukey's g-and-h law with a skew that is bounded.
+    References: [tyler1987], the scatter; [ono2011], the axes.
+    Departures: not in the papers.  H is Tukey's g-and-h law with a skew that is bounded.
     """
     flat = flat_draws(draws)
     if len(flat) < 8:
@@ -155,28 +164,52 @@ def fit(
     lines do: in many coordinates every fit knows the draws that it has seen better than the law.
     Most, not the mean, which a few draws far out decide; which tails, all draws decide.
     """
-    seen, unseen = _halves(flat)
+    halves = seen, unseen = _halves(flat)
     straight: dict[str, Callable[[np.ndarray], TailMap]] = {"linear": _fit_linear}
     if covariance is not None:
         straight["given"] = lambda draws: linear(draws.mean(axis=0), covariance)
     values = {kind: log_density(make(seen), unseen) for kind, make in straight.items()}
     chosen = max(values, key=lambda kind: float(np.median(values[kind] - values["linear"])))
     base = _mean_log(_fit_linear(flat), flat)
-    best = Fitted(straight[chosen](flat), chosen, 0.0)
-    is_forced = "linear" not in kinds
-    least = -math.inf if is_forced else 0.05 + 0.01 * flat.shape[1]
-    for kind, make in BENT.items():
-        found = make(flat) if kind in kinds else None
-        gain = -math.inf if found is None else _mean_log(found, flat) - base
-        if found is not None and gain > least:
-            half = None if is_forced else make(seen)
-            if is_forced or (half is not None and _is_better(half, unseen, values[chosen])):
-                best, least = Fitted(found, kind, gain), gain
-    return best
+    best = _Judged(Fitted(straight[chosen](flat), chosen, 0.0), values[chosen])
+    if "linear" not in kinds:
+        bent = [_bent(kind, flat, base) for kind in kinds]
+        return max(filter(None, bent), key=lambda one: one.gain, default=best.fitted)
+    margin = 0.05 + 0.01 * flat.shape[1]
+    for kind in kinds:
+        if kind in ("coordinatewise", "elliptical"):
+            found = _bent(kind, flat, base, max(best.fitted.gain, margin))
+            best = _judged(found, halves, values[chosen]) or best
+    if "turned" in kinds and best.fitted.kind in BENT:
+        # It has more numbers than the others, and is slow to fit: only where they see tails.
+        found = _bent("turned", flat, base, best.fitted.gain + margin)
+        best = _judged(found, halves, best.on_unseen) or best
+    return best.fitted
 
 
-def _is_better(fitted: TailMap, flat: np.ndarray, others: np.ndarray) -> bool:
-    return bool(np.median(log_density(fitted, flat) - others) > 0)
+class _Judged(NamedTuple):
+    """What is fitted to all draws; and, to half of them, its log densities at the others."""
+
+    fitted: Fitted
+    on_unseen: np.ndarray
+
+
+def _bent(kind: str, flat: np.ndarray, base: float, least: float = -math.inf) -> Fitted | None:
+    """The map of that kind, if it gains more than the least."""
+    found = BENT[kind](flat)
+    gain = -math.inf if found is None else _mean_log(found, flat) - base
+    return Fitted(found, kind, gain) if found is not None and gain > least else None
+
+
+def _judged(
+    found: Fitted | None, halves: tuple[np.ndarray, np.ndarray], others: np.ndarray
+) -> _Judged | None:
+    """The same, if it tells more than others of most draws that it was not fitted to."""
+    half = None if found is None else BENT[found.kind](halves[0])
+    if found is None or half is None:
+        return None
+    on_unseen = log_density(half, halves[1])
+    return _Judged(found, on_unseen) if np.median(on_unseen - others) > 0 else None
 
 
 def _mean_log(fitted: TailMap, flat: np.ndarray) -> float:
@@ -212,7 +245,7 @@ def _forward(m: TailMap, w: Any, xp: Any) -> tuple[Any, Any]:
     y = m.shift + (w * xp.exp(m.radial * square / 2)) @ m.factor.T
     tail = xp.where(y > 0, m.upper, m.lower)
     bend, root = _bend(y, m.skew, xp)
-    x = m.location + m.scale * y * bend * xp.exp(tail * y * y / 2)
+    x = m.location + (m.scale * y * bend * xp.exp(tail * y * y / 2)) @ m.turn.T
     slope = 1 + m.skew * y / root + tail * y * y * bend
     constant = xp.sum(xp.log(m.scale)) + xp.sum(xp.log(xp.diagonal(m.factor)))
     by_radius = m.radial * square[..., 0]
@@ -226,7 +259,7 @@ def _forward(m: TailMap, w: Any, xp: Any) -> tuple[Any, Any]:
 
 
 def _inverse(m: TailMap, x: Any, xp: Any) -> Any:
-    z = (x - m.location) / m.scale
+    z = xp.linalg.solve(m.turn, (x - m.location).T).T / m.scale
     y = xp.sign(z) * _unbend(xp.abs(z), xp.where(z > 0, m.upper, m.lower), m.skew * xp.sign(z), xp)
     v = _solve(m.factor, y - m.shift, xp)
     radius = xp.sqrt(xp.sum(v * v, axis=-1, keepdims=True))
@@ -427,7 +460,22 @@ def _tyler(centred: np.ndarray) -> np.ndarray:
     return spread[:, None] * shape * spread
 
 
+def _fit_turned(flat: np.ndarray) -> TailMap | None:
+    """None in too many coordinates, or one."""
+    count, size = flat.shape
+    if not 1 < size <= MOST_TO_TURN:
+        return None
+    median = np.median(flat, axis=0)
+    factor = np.linalg.cholesky(_tyler(flat - median))
+    whitened = _solve(factor, flat - median, np)
+    axes = factor @ np.linalg.inv(unmixing(whitened, _share(count, size)))
+    axes /= math.exp(np.linalg.slogdet(axes)[1] / size)
+    along = _fit_coordinates(np.linalg.solve(axes, (flat - median).T).T)
+    return _replace(along, location=median + axes @ along.location, turn=axes)
+
+
 BENT: dict[str, Callable[[np.ndarray], TailMap | None]] = {
     "coordinatewise": _fit_coordinates,
     "elliptical": _fit_radius,
+    "turned": _fit_turned,
 }

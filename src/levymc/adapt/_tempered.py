@@ -29,6 +29,19 @@ class Normalised(Protocol):
     def sample(self, key: Array) -> Array: ...
 
 
+@module(static=("law",))
+class Fixed:
+    """A law that is no pytree, part of the compiled program."""
+
+    law: Normalised
+
+    def logdensity(self, x: Array) -> Array:
+        return self.law.logdensity(x)
+
+    def sample(self, key: Array) -> Array:
+        return self.law.sample(key)
+
+
 class TemperedState(NamedTuple):
     """The rungs of a ladder, the target last; `position` is where that is.
 
@@ -132,7 +145,9 @@ def tempered(
             f"`kernel` must be given for a reference that is no mixture, got {reference!r}. "
             "Such as kernel=lambda f: levymc.mafla(f, 0.1)."
         )
-    return build(logdensity_fn, reference, ladder, step_size, kernel=kernel)
+    is_pytree = not jax.tree_util.all_leaves([reference])
+    used = reference if is_pytree else Fixed(reference)
+    return build(logdensity_fn, used, ladder, step_size, kernel=kernel)
 
 
 def build(

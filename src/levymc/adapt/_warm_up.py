@@ -21,6 +21,8 @@ from ._step_sizes import tune_steps
 from ._tail_map import KINDS, Fitted, fit, flat_draws, identity
 
 WINDOWS = (75, 100, 150, 250)  # draws of each chain, after which the map is fitted again
+TO_TURN = (400, 800)  # more windows where axes were learned, whose error falls as 1/draws
+TURN_SHARE = 0.5  # of what is left, for each of these at most: the map is still to be judged
 CHECKED = 100  # draws for the step size, then as many to judge the map, and the plain metric
 SHORTEST_WINDOW = 25  # draws; shorter ones are joined to the next
 DRAWS_PER_COORDINATE = 10  # for a fit: where a window has fewer, those before it are added
@@ -50,8 +52,9 @@ def warm_up(
     r"""Tune a sampler by short runs of it, and freeze it.
 
     - `levymc.adapt.nuts`: windows of 75, 100, 150 and 250 draws, after each of which the tail map
-      is fitted to the draws of all chains; the step size by dual averaging to an acceptance of 0.8;
-      and a trial of the map against the plain dense metric.
+      is fitted to the draws of all chains, and of 400 and 800 where it has axes of its own; the
+      step size by dual averaging to an acceptance of 0.8; and a trial of the map against the plain
+      dense metric.
     - `levymc.mafla`: the step size, to accept a half at α = 1.8 and a fifth at 1.2, and a
       preconditioner from quantiles.
     - `levymc.levy_walk`: the scale of each coordinate, to accept 0.3.
@@ -226,10 +229,12 @@ class _WarmUp:
             length += planned
             if self.share * length < SHORTEST_WINDOW and number < len(WINDOWS):
                 continue  # too short to learn from: the next is longer by it
-            window = self.window(f"window {number}", self.fitted, self.step_size, length)
+            self.learn(f"window {number}", length)
             length = 0
-            if window is not None:
-                self.take(window)
+        for more in TO_TURN:
+            if self.fitted.kind == "turned":
+                self.left += more
+                self.learn("axes", more, TURN_SHARE * self.room)
         if not self.evaluations:
             raise ValueError(
                 f"`budget` must leave room for a trajectory of each chain, got {self.budget} for "
@@ -258,11 +263,15 @@ class _WarmUp:
         """Of the draws that are planned, those that there is room for."""
         return min(1.0, self.room / (self.cost * self.left))
 
-    def take(self, window: _Window) -> None:
-        """Learn from a window: map and step size."""
+    def learn(self, stage: str, length: int, most: float = math.inf) -> None:
+        """Run a window, and learn map and step size from it; nothing without room."""
+        window = self.window(stage, self.fitted, self.step_size, length, most=most)
+        if window is None:
+            return
         self.step_size = window.step_size or self.step_size
         draws = window.draws(0.25)
-        if len(draws) < DRAWS_PER_COORDINATE * self.size:  # then earlier ones serve, too
+        # Few draws, or axes to be found, of which the furthest draws tell most: all serve.
+        if len(draws) < DRAWS_PER_COORDINATE * self.size or self.fitted.kind == "turned":
             draws = np.concatenate([self.latest, draws])
         self.latest = draws
         if len(draws) >= FEWEST_DRAWS:

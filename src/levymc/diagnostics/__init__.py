@@ -14,6 +14,8 @@ from ._stationarity import Balance as Balance
 from ._stationarity import Stationarity as Stationarity
 from ._stationarity import stationarity as stationarity
 from ._stein import kernel_stein_discrepancy as kernel_stein_discrepancy
+from ._summary import Summary as Summary
+from ._summary import summary as summary
 from ._tails import TailIndex as TailIndex
 from ._tails import draw_tail_index as draw_tail_index
 from ._tails import increment_tail_index as increment_tail_index

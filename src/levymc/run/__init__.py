@@ -2,6 +2,7 @@
 
 from . import marks as marks
 from . import observe as observe
+from ._arviz import to_groups as to_groups
 from ._integrity import StoreError as StoreError
 from ._integrity import fingerprint as fingerprint
 from ._iterate import Visit as Visit

@@ -2,7 +2,7 @@ r"""What a run leaves: draws, weights, and what to know of them; on a screen, an
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,6 +15,7 @@ from levymc._trees import named_leaves
 from levymc._workdir import atomic_bytes, parse_json
 from levymc.algorithms import Info
 
+from ._arviz import Names, checked_dims, to_groups
 from ._engine import Draws
 
 FORMAT = 3
@@ -29,6 +30,7 @@ STATISTICS = {
     "acceptance_rate": "acceptance_rate",
     "is_divergent": "diverging",
     "energy": "energy",
+    "logdensity": "lp",
     "num_integration_steps": "n_steps",
     "num_trajectory_expansions": "tree_depth",
     "largest_jump": "largest_jump",
@@ -110,11 +112,9 @@ class Result:
         References: [simsekli2017], section 3.1.
         """
         self._need_positions()
-        of_all = jax.jit(jax.vmap(jax.vmap(g)))
         share = self.weights / self.weights.sum(axis=1, keepdims=True)
         total: Any = None
-        for part in self._parts():
-            values = of_all(jax.tree.map(lambda leaf, part=part: leaf[:, part], self.positions))
+        for part, values in self._by_parts(g):
             own = jax.tree.map(
                 lambda leaf, part=part: np.einsum(
                     "cd,cd...->c...", share[:, part], np.asarray(leaf, share.dtype)
@@ -128,24 +128,48 @@ class Result:
         """The weighted mean of the positions, for each chain."""
         return self.expectation(lambda position: position)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(
+        self,
+        *,
+        dims: Names | None = None,
+        coords: Mapping[str, Any] | None = None,
+        logdensity_fn: Callable[[Any], Any] | None = None,
+    ) -> Any:
         """The draws for ArviZ: InferenceData, or a DataTree from version 1 on.
 
-        The weights and the statistics of the steps are in `sample_stats`.
+        The statistics of the steps are in `sample_stats` by the names that ArviZ knows, with the
+        `weights` of draws where they differ.  ArviZ's own summaries do not use those:
+        `levymc.diagnostics.summary` does.
 
-        Raises: ImportError: without ArviZ.
+        Args:
+            dims: by the name of a variable, the names of its axes after those of chains and draws.
+            coords: by the name of an axis, the labels along it.  Those of draws are the steps that
+                they were kept at, unless given here.
+            logdensity_fn: log φ, to have it at every draw as `lp`; it is there by itself where the
+                sampler keeps it, as those of `levymc.auto` do.
+
+        Raises:
+            ValueError: names that do not fit the variables; no draws were kept.
+            ImportError: without ArviZ.
         """
-        try:
-            import arviz
-        except ModuleNotFoundError as error:
-            raise ImportError("`to_arviz` needs ArviZ: pip install 'levymc[arviz]'.") from error
         self._need_positions()
         posterior = {name: np.asarray(leaf) for name, leaf in named_leaves(self.positions).items()}
-        stats = {"weight": self.weights, **self.statistics}
-        groups: dict[str, Any] = {"posterior": posterior, "sample_stats": stats}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups)
-        return arviz.from_dict(**groups)
+        stats = dict(self.statistics)
+        if np.ptp(self.weights):
+            stats["weights"] = self.weights
+        if logdensity_fn is not None and "lp" not in stats:
+            parts = [np.asarray(values) for _, values in self._by_parts(logdensity_fn)]
+            stats["lp"] = np.concatenate(parts, axis=1)
+        places = {"draw": self.steps} if len(self.steps) == self.num_draws else {}
+        groups = {"posterior": posterior, "sample_stats": stats}
+        names = checked_dims(posterior, dims or {})
+        return to_groups(groups, names, {**places, **(coords or {})}, self.attributes)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a file of another library may say of the draws."""
+        known = {"inference_library": "levymc", "algorithm": self.algorithm}
+        return {name: value for name, value in known.items() if value}
 
     def save(self, path: str | Path) -> None:
         """Write all of it to one file, whole or not at all; `levymc.load` reads it."""
@@ -157,6 +181,12 @@ class Result:
                 "The positions of this run were not kept, as `observe` was given. "
                 "Observe what you need, or run with keep=True."
             )
+
+    def _by_parts(self, g: Callable[[Any], Any]) -> Iterator[tuple[slice, Any]]:
+        """A function of all draws, some at a time, and which those are."""
+        of_all = jax.jit(jax.vmap(jax.vmap(g)))
+        for part in self._parts():
+            yield part, of_all(jax.tree.map(lambda leaf, part=part: leaf[:, part], self.positions))
 
     def _parts(self) -> list[slice]:
         """Slices of the draws, of which one at a time is worked on."""

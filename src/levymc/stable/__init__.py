@@ -1,5 +1,10 @@
 r"""The symmetric α-stable law SαS(σ), E exp(iωX) = exp(-|σω|^α), and Lévy motion."""
 
+from ._fit import StableFit as StableFit
+from ._fit import StandardErrors as StandardErrors
+from ._fit import fit as fit
+from ._frozen import SymmetricLaw as SymmetricLaw
+from ._frozen import symmetric as symmetric
 from ._law import cdf as cdf
 from ._law import logpdf as logpdf
 from ._law import pdf as pdf

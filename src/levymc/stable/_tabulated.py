@@ -114,13 +114,13 @@ _LOG_NORMALISER = math.log(2 * math.sqrt(math.pi))
 
 
 def logpdf(xp: ModuleType, x: Any, alpha: Any) -> Any:
-    stretched, log_stretch = _stretched_density(xp, x, alpha)
+    stretched, log_stretch = stretched_density(xp, x, alpha)
     gaussian = -(x * x) / 4 - _LOG_NORMALISER
     return xp.where(alpha == 2, gaussian, xp.log(stretched) - log_stretch)
 
 
 def pdf(xp: ModuleType, x: Any, alpha: Any) -> Any:
-    stretched, log_stretch = _stretched_density(xp, x, alpha)
+    stretched, log_stretch = stretched_density(xp, x, alpha)
     return stretched * xp.exp(-log_stretch)
 
 
@@ -150,9 +150,25 @@ def score(xp: ModuleType, x: Any, alpha: Any) -> Any:
     return -x * xp.where(gaussian_law, 0.5, slope / xp.where(gaussian_law, 1.0, density))
 
 
+def alpha_score(xp: ModuleType, x: Any, alpha: Any) -> Any:
+    """∂/∂α log f.  With f = m^{-1-α} (g + (2-α) T_0), only that of T_0 is by a difference.
+
+    T_0 is a polynomial in α, and goes on smoothly beyond 2, so that its difference is as accurate
+    at the ends of the range as inside, also where f itself is not smooth in α: at 2, far out.
+    """
+    _, log_stretch = _stretch(xp, abs(x), alpha)
+    log_size = log_stretch / (1 + alpha)
+    gaussian = xp.exp(log_stretch - x * x / 4 - _LOG_NORMALISER)
+    step = 1e-5  # its square, and rounding over it, are 1e-10 and 1e-9
+    above, below = (evaluate(xp, DENSITY, x, alpha + shift) for shift in (step, -step))
+    table = (above + below) / 2
+    change = gaussian * log_size - table + (2 - alpha) * (above - below) / (2 * step)
+    return change / (gaussian + (2 - alpha) * table) - log_size
+
+
 def log_slope(xp: ModuleType, x: Any, alpha: Any) -> Any:
     """x f(x) for x ≥ 0, the slope of P(X < x) in log x, where f itself may underflow."""
-    stretched, _ = _stretched_density(xp, x, alpha)
+    stretched, _ = stretched_density(xp, x, alpha)
     return stretched * _shrink(xp, x, alpha)
 
 
@@ -161,7 +177,7 @@ def _shrink(xp: ModuleType, x: Any, alpha: Any) -> Any:
     return xp.minimum(x, 1.0) * xp.exp(-alpha * xp.log(xp.maximum(x, 1.0)))
 
 
-def _stretched_density(xp: ModuleType, x: Any, alpha: Any) -> tuple[Any, Any]:
+def stretched_density(xp: ModuleType, x: Any, alpha: Any) -> tuple[Any, Any]:
     """f m^{1+α}, and the logarithm of m^{1+α}."""
     _, log_stretch = _stretch(xp, abs(x), alpha)
     gaussian = xp.exp(log_stretch - x * x / 4 - _LOG_NORMALISER)
@@ -220,7 +236,7 @@ def solve(p: Any, alpha: Any) -> Any:
     return _finish(jnp, search.variable, p, tail)
 
 
-def solve_on_host(p: np.ndarray, alpha: float) -> np.ndarray:
+def solve_on_host(p: np.ndarray, alpha: Any) -> np.ndarray:
     """F^{-1}(p) in NumPy, in float64 whatever JAX's precision is."""
     exponent = np.asarray(alpha, p.dtype)
     tail, central, search = _begin(np, p, exponent)

@@ -115,7 +115,7 @@ def _show_versions() -> None:
     from levymc_lab.framework import versions
 
     devices = ", ".join(str(device) for device in jax.devices())
-    settings = {"devices": devices, "64-bit types": str(jax.config.jax_enable_x64)}  # type: ignore[attr-defined]
+    settings = {"devices": devices, "64-bit types": str(jax.config.read("jax_enable_x64"))}
     for name, value in {**versions(), **settings}.items():
         print(f"{name:<12} {value}")
 

@@ -23,7 +23,15 @@ from levymc_lab.framework.style import (
     note,
 )
 
-from ._judgement import BEST_TV, FAILED_TV, NOT_WORSE, NUTS, by_method, efficiency_ratio
+from ._judgement import (
+    BEST_TV,
+    FAILED_TV,
+    NOT_WORSE,
+    NUTS,
+    by_method,
+    efficiency_ratio,
+    speed_ratio,
+)
 
 LOOKS = {
     "auto": (VERMILLION, "o"),
@@ -100,11 +108,8 @@ def _ratios(axes: Axes, rows: Mapping[str, Any], *, is_per_second: bool) -> None
         for shift, (method, row) in _spread(methods):
             if reference is None or method == NUTS[0]:
                 continue
-            if is_per_second:
-                ratio = row["per_second"] / reference["per_second"]
-            else:
-                ratio = efficiency_ratio(row, reference)
-            if not math.isfinite(ratio):
+            ratio = (speed_ratio if is_per_second else efficiency_ratio)(row, reference)
+            if math.isnan(ratio):
                 continue
             colour, marker = LOOKS[method]
             face = "white" if row["flagged"] > row["seeds"] / 2 else colour

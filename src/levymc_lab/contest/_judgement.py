@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from levymc_lab.framework import CellResult, Check, Table, Tables, Verdict
+from levymc_lab.framework import Check, Table, Tables, Verdict
 
 BEST_TV, WORST_TV, FAILED_TV = 0.02, 0.05, 0.1
 SHARE = 0.8  # of the final problems with many modes
@@ -23,30 +23,26 @@ RUN_COLUMNS = (
 Row = Mapping[str, Any]
 
 
-def tables(results: Sequence[CellResult]) -> dict[str, Table]:
-    """All runs, and what they come to; final and development problems apart."""
-    done = [result for result in results if not str(result["skipped"])]
-    skipped = {str(r["method"]): str(r["skipped"]) for r in results if str(r["skipped"])}
+def tables(rows: Sequence[Row], skipped: Mapping[str, str]) -> dict[str, Table]:
+    """All runs, and what they come to; final and development problems apart.
+
+    skipped: methods that were not run, with the reason.
+    """
     found = {}
     if skipped:
         found["skipped"] = Table(
             "Methods that were not run.",
             {"method": list(skipped), "reason": list(skipped.values())},
         )
-    if done:
-        rows = [{name: _plain(result[name]) for name in RUN_COLUMNS} for result in done]
-        found["runs"] = Table.stack("Every run, as it was measured.", rows)
+    if rows:
+        chosen = [{name: row[name] for name in RUN_COLUMNS} for row in rows]
+        found["runs"] = Table.stack("Every run, as it was measured.", chosen)
     for group in ("final", "development"):
-        own = [row for row in done if str(row["group"]) == group]
-        found.update(_of_group(group, own))
+        found.update(_of_group(group, [row for row in rows if row["group"] == group]))
     return found
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.ndarray | np.generic) else value
-
-
-def _of_group(group: str, rows: Sequence[CellResult]) -> Iterator[tuple[str, Table]]:
+def _of_group(group: str, rows: Sequence[Row]) -> Iterator[tuple[str, Table]]:
     many = [_weights_row(*part) for part in _grouped(rows) if math.isfinite(part[1][0]["floor"])]
     one = [_efficiency_row(*part) for part in _grouped(rows) if _has_one_mode(part[1])]
     if many:
@@ -61,11 +57,10 @@ def _has_one_mode(rows: Sequence[Row]) -> bool:
     return str(rows[0]["kind"]) != "modes"
 
 
-def _grouped(rows: Sequence[CellResult]) -> list[tuple[Row, list[Row]]]:
+def _grouped(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """The rows of each problem, method and budget."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for result in rows:
-        row = {name: _plain(value) for name, value in result.items()}
+    for row in rows:
         groups.setdefault((row["problem"], row["method"], row["budget"]), []).append(row)
     return [
         ({"problem": name, "method": method, "budget": budget}, part)
@@ -128,10 +123,19 @@ def by_method(table: Table | None, budget: int) -> dict[str, dict[str, dict[str,
 
 def efficiency_ratio(row: Row, reference: Row) -> float:
     """Per evaluation, the smaller of the ratios of bulk and tail sizes."""
-    pairs = [(row[name], reference[name]) for name in ("bulk", "tail")]
-    if not all(math.isfinite(one) and math.isfinite(other) for one, other in pairs):
+    return min(_over(row[name], reference[name]) for name in ("bulk", "tail"))
+
+
+def speed_ratio(row: Row, reference: Row) -> float:
+    """Per second, of bulk or tail, whichever is smaller."""
+    return _over(row["per_second"], reference["per_second"])
+
+
+def _over(size: float, reference: float) -> float:
+    """A size over that of a chain, which has none where its warm-up took all of the budget."""
+    if math.isnan(size):
         return math.nan
-    return min(one / other if other else math.inf for one, other in pairs)
+    return size / reference if reference > 0 else math.inf
 
 
 def checks(tables: Tables, budget: int) -> list[Check]:
@@ -210,10 +214,9 @@ def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
                 reason="the smaller of the ratios of bulk and tail sizes",
             )
         if ours["kind"] == "light":
-            fastest = max(reference["per_second"] for reference in references)
             yield Check.above(
                 f"{name}: effective draws per second, over the faster NUTS",
-                ours["per_second"] / fastest,
+                min(speed_ratio(ours, reference) for reference in references),
                 NOT_WORSE,
                 reason="without compilation; bulk or tail, whichever is smaller",
             )

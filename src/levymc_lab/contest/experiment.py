@@ -14,67 +14,70 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import numpy as np
 from matplotlib.figure import Figure
 
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Tables, Verdict
 
 from . import _figures, _judgement, metrics, peers, problems
 
-METHODS = ("auto", "nuts-dense", "nuts-diagonal", "tempering", "smc", "mala", "emcee")
+OURS = _judgement.OURS
+METHODS = (OURS, "nuts-dense", "nuts-diagonal", "tempering", "smc", "mala", "emcee")
 
 
 @dataclass(frozen=True)
 class Contest:
     """Sizes.
 
+    problems, methods: every method runs on every problem.
+    development, development_methods: those beside, on which constants were chosen.
     budget: evaluations of each run.
-    large_budget, large_methods: of more runs of the final problems; none where it is zero.
     """
 
     problems: tuple[str, ...]
     methods: tuple[str, ...]
     budget: int
     num_seeds: int
-    large_budget: int = 0
-    large_methods: tuple[str, ...] = ()
-
-
-def _plan(config: Contest) -> Iterator[tuple[str, str, int]]:
-    """Problem, method and budget; one problem after the other, to share what is compiled."""
-    final = problems.names("final")
-    for name in config.problems:
-        for method in config.methods:
-            yield name, method, config.budget
-        if config.large_budget and name in final:
-            for method in config.large_methods:
-                yield name, method, config.large_budget
+    development: tuple[str, ...] = ()
+    development_methods: tuple[str, ...] = ()
 
 
 def cells(config: Contest) -> list[Cell]:
-    """A cell for each problem, method, budget and seed; methods share keys, hence starts."""
+    """A cell for each problem and method: its seeds share what is compiled.
+
+    Methods share keys, hence starts.
+    """
+    groups = [
+        (config.problems, config.methods),
+        (config.development, config.development_methods),
+    ]
     return [
-        Cell(
-            f"{name}-{method}-{budget}-{seed}",
-            {"problem": name, "method": method, "budget": budget, "seed": seed},
-            stream=f"{name}-{seed}",
-        )
-        for name, method, budget in _plan(config)
-        for seed in range(config.num_seeds)
+        Cell(f"{name}-{method}", {"problem": name, "method": method}, stream=name)
+        for names, methods in groups
+        for name in names
+        for method in methods
     ]
 
 
 def run_cell(config: Contest, cell: Cell, key: Any) -> CellResult:
-    """One run, measured; of a method that is missing, the reason."""
-    labels = {name: cell[name] for name in ("problem", "method", "budget", "seed")}
+    """The runs, measured; of a method that is missing, the reason."""
     if reason := peers.missing(cell["method"]):
-        return {**labels, "skipped": reason}
+        return {"problem": cell["problem"], "method": cell["method"], "skipped": reason}
+    rows = [_run(config, cell, key, seed) for seed in range(config.num_seeds)]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _run(config: Contest, cell: Cell, key: Any, seed: int) -> dict[str, Any]:
     problem = problems.get(cell["problem"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a sampler warns of is in its outcome
-        outcome = peers.run(problem, cell["method"], key, cell["budget"])
+        outcome = peers.run(problem, cell["method"], jax.random.fold_in(key, seed), config.budget)
     return {
-        **labels,
-        "skipped": "",
+        "problem": problem.name,
+        "method": cell["method"],
+        "budget": config.budget,
+        "seed": seed,
         "group": problem.group,
         "kind": problem.kind,
         "tail_index": problem.tail_index,
@@ -83,12 +86,22 @@ def run_cell(config: Contest, cell: Cell, key: Any) -> CellResult:
         "compiling": outcome.compiling,
         "is_flagged": outcome.is_flagged,
         "notes": " ".join(outcome.notes),
-        **metrics.as_row(metrics.measure(problem, outcome, cell["budget"])),
+        **metrics.as_row(metrics.measure(problem, outcome, config.budget)),
     }
 
 
 def summarise(config: Contest, results: Mapping[str, CellResult]) -> Tables:
-    return _judgement.tables(list(results.values()))
+    skipped = {
+        str(one["method"]): str(one["skipped"]) for one in results.values() if "skipped" in one
+    }
+    rows = [row for one in results.values() if "skipped" not in one for row in _rows(one)]
+    return _judgement.tables(rows, skipped)
+
+
+def _rows(runs: CellResult) -> Iterator[dict[str, Any]]:
+    """Each run of a cell by itself."""
+    for values in zip(*(np.asarray(column).tolist() for column in runs.values()), strict=True):
+        yield dict(zip(runs, values, strict=True))
 
 
 def checks(config: Contest, tables: Tables) -> list[Check]:
@@ -114,17 +127,17 @@ EXPERIMENT = Experiment(
     profiles={
         "quick": Contest(
             problems=("double-well", "cauchy-10"),
-            methods=("auto", "nuts-dense", "mala"),
+            methods=(OURS, "nuts-dense", "mala"),
             budget=4000,
             num_seeds=2,
         ),
         "paper": Contest(
-            problems=tuple(problems.names("final") + problems.names("development")),
+            problems=tuple(problems.names("final")),
             methods=METHODS,
             budget=200_000,
             num_seeds=5,
-            large_budget=1_000_000,
-            large_methods=("auto", "nuts-dense", "tempering"),
+            development=tuple(problems.names("development")),
+            development_methods=(OURS, "nuts-dense", "tempering"),
         ),
     },
     captions={

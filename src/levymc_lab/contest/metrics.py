@@ -127,7 +127,7 @@ def effective(outcome: Outcome) -> tuple[float, float, float]:
             rates.append(
                 (
                     arviz.ess(one, method="bulk"),
-                    arviz.ess(one, method="tail"),
+                    arviz.ess(one, method="tail", prob=(0.05, 0.95)),
                     arviz.rhat(one) if len(one) > 1 else math.nan,
                 )
             )

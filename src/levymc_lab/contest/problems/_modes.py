@@ -126,19 +126,20 @@ def _many(**labels: Any) -> Problem:
 
 @entered("two-bananas-10", "final", "modes")
 def _bananas(**labels: Any) -> Problem:
-    return _of_bananas(Bananas(10), **labels)
+    return of_bananas(Bananas(10), **labels)
 
 
-def _of_bananas(law: "Bananas", **labels: Any) -> Problem:
+def of_bananas(law: "Bananas", **labels: Any) -> Problem:
     return Problem(
         **labels,
         dimension=law.dimension,
-        about="Two bananas, 20 apart across their bend, in ten dimensions.",
+        about=f"Two bananas, {2 * law.shift:g} apart across their bend, in {law.dimension} "
+        "dimensions.",
         logdensity_fn=law.logdensity,
         starts=lambda key, count: law.unbent(
             0.5 * jax.random.normal(key, (count, law.dimension)), jnp.zeros(count, int)
         ),
-        extent=np.array([4.0, 19.0] + 8 * [1.2]),
+        extent=law.extents,
         make_truth=lambda: Truth("formula", (law.weights,), law.marginals(), 0.0),
         mode_of=law.mode_of,
         sample=law.sample,
@@ -157,6 +158,12 @@ class Bananas:
     @property
     def weights(self) -> np.ndarray:
         return np.array([0.6, 0.4])
+
+    @property
+    def extents(self) -> np.ndarray:
+        """Of the first two rather more than a standard deviation about the starts."""
+        bent = 1.5 * self.bend * self.width**2 + 1.5 * self.shift
+        return np.array([4 / 3 * self.width, bent] + (self.dimension - 2) * [1.2])
 
     def _logs(self, x: Array) -> Array:
         first = x[0] / self.width
@@ -207,9 +214,13 @@ def _well(x: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Wells:
-    """16 pairs of a double well and a normal, turned by a rotation: 2¹⁶ modes."""
+    """Pairs of a double well and a normal, turned by a rotation: 16 of them have 2¹⁶ modes."""
 
     turn: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.turn) // 2
 
     def logdensity(self, position: Array) -> Array:
         x = jnp.asarray(self.turn.T, position.dtype) @ position
@@ -218,7 +229,7 @@ class Wells:
     @property
     def extents(self) -> np.ndarray:
         """Root mean square distances from where chains start, and a fifth more."""
-        own = np.tile([3.9, 1.2], 16)
+        own = np.tile([3.9, 1.2], self.count)
         return np.sqrt((self.turn**2) @ own**2)
 
     def straight(self, positions: np.ndarray) -> np.ndarray:
@@ -234,27 +245,28 @@ class Wells:
         first = Marginal.of_grid(
             "first well", lambda x: self.straight(x)[:, 0], line.places, line.density
         )
-        height = 16 * (line.log_evidence + math.log(2 * math.pi) / 2)
-        return Truth("quadrature", (weights,) * 16, (first,), height)
+        height = self.count * (line.log_evidence + math.log(2 * math.pi) / 2)
+        return Truth("quadrature", (weights,) * self.count, (first,), height)
 
     def sample(self, key: Array, count: int) -> Array:
         key_well, key_normal = jax.random.split(key)
-        wells = self.line.sample(key_well, (count, 16))
-        normal = jax.random.normal(key_normal, (count, 16))
-        return jnp.stack([wells, normal], axis=-1).reshape(count, 32) @ jnp.asarray(self.turn.T)
+        wells = self.line.sample(key_well, (count, self.count))
+        normal = jax.random.normal(key_normal, (count, self.count))
+        return jnp.stack([wells, normal], axis=-1).reshape(count, -1) @ jnp.asarray(self.turn.T)
 
     def starts(self, key: Array, count: int) -> Array:
-        wells = jnp.tile(jnp.array([-1.7, 0.0]), 16)
-        near = wells + 0.1 * jax.random.normal(key, (count, 32))
+        wells = jnp.tile(jnp.array([-1.7, 0.0]), self.count)
+        near = wells + 0.1 * jax.random.normal(key, (count, len(self.turn)))
         return near @ jnp.asarray(self.turn.T)
 
 
-def _wells(turn: np.ndarray, about: str, labels: dict[str, Any]) -> Problem:
+def of_wells(turn: np.ndarray, about: str, labels: dict[str, Any]) -> Problem:
     law = Wells(turn)
     return Problem(
         **labels,
-        dimension=32,
-        about=about + " The error is the mean over the 16 wells; chains start left in all of them.",
+        dimension=len(turn),
+        about=f"{about} The error is the mean over the {law.count} wells; chains start left in all "
+        "of them.",
         logdensity_fn=law.logdensity,
         starts=law.starts,
         extent=law.extents,
@@ -266,13 +278,13 @@ def _wells(turn: np.ndarray, about: str, labels: dict[str, Any]) -> Problem:
 
 @entered("wells-16-axes", "final", "modes")
 def _wells_axes(**labels: Any) -> Problem:
-    return _wells(np.eye(32), "16 double wells and 16 normals along the axes.", labels)
+    return of_wells(np.eye(32), "16 double wells and 16 normals along the axes.", labels)
 
 
 @entered("wells-16-rotated", "final", "modes")
 def _wells_rotated(**labels: Any) -> Problem:
     turn = rotation(np.random.default_rng(16), 32)
-    return _wells(turn, "16 double wells and 16 normals, turned by a random rotation.", labels)
+    return of_wells(turn, "16 double wells and 16 normals, turned by a random rotation.", labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +359,7 @@ class Rings:
         )
 
 
-def _rings(law: Rings, about: str, labels: dict[str, Any]) -> Problem:
+def of_rings(law: Rings, about: str, labels: dict[str, Any]) -> Problem:
     return Problem(
         **labels,
         dimension=2,
@@ -366,12 +378,12 @@ def _rings_shifted(**labels: Any) -> Problem:
     law = Rings(
         np.array([[-5.0, 0.0], [5.0, 0.0]]), np.array([3.0, 3.0]), np.array([0.6, 0.4]), 0.2
     )
-    return _rings(law, "Two rings side by side; chains start on the heavier.", labels)
+    return of_rings(law, "Two rings side by side; chains start on the heavier.", labels)
 
 
 @entered("rings-concentric", "final", "modes")
 def _rings_concentric(**labels: Any) -> Problem:
     law = Rings(np.zeros((2, 2)), np.array([2.0, 6.0]), np.array([0.6, 0.4]), 0.2)
-    return _rings(
+    return of_rings(
         law, "Two rings about one centre; chains start on the inner, heavier one.", labels
     )

@@ -64,7 +64,7 @@ class LabelSwitching:
         return table[codes][:, None]
 
 
-def _switching(law: LabelSwitching, start: Any, about: str, labels: dict[str, Any]) -> Problem:
+def of_switching(law: LabelSwitching, start: Any, about: str, labels: dict[str, Any]) -> Problem:
     sixths = np.full(6, 1 / 6)
     return Problem(
         **labels,
@@ -85,7 +85,7 @@ def _synthetic(**labels: Any) -> Problem:
     law = LabelSwitching(data, 0.0, 5.0, 0.0)
     start = np.array([-4.0, 0.0, 4.0, -0.5, 0.0, -0.4, 0.0, 0.0, 0.0])
     about = "A mixture of three normals fitted to 60 synthetic numbers; starts near one labelling."
-    return _switching(law, start, about, labels)
+    return of_switching(law, start, about, labels)
 
 
 @entered("galaxies", "final", "modes")
@@ -93,7 +93,7 @@ def _galaxies(**labels: Any) -> Problem:
     law = LabelSwitching(GALAXIES, 20.0, 8.0, 0.5)
     start = np.array([9.7, 21.4, 33.0, -0.7, 0.8, -0.2, -0.7, 1.3, -0.7])
     about = "A mixture of three normals fitted to the velocities of 82 galaxies (Roeder 1990)."
-    return _switching(law, start, about, labels)
+    return of_switching(law, start, about, labels)
 
 
 TIMES = np.array([0.3, 0.7, 1.2, 2.0, 3.0, 4.5, 6.5, 9.0])
@@ -217,19 +217,23 @@ class Network:
 
 @entered("network-5", "final", "modes")
 def _network(**labels: Any) -> Problem:
-    law = Network()
-    weights = (*(np.array([0.5, 0.5]),) * 5, np.full(5, 0.2))
+    return of_network(Network(), **labels)
+
+
+def of_network(law: Network, **labels: Any) -> Problem:
+    n = law.units
+    weights = (*(np.array([0.5, 0.5]),) * n, np.full(n, 1 / n))
     return Problem(
         **labels,
         dimension=law.dimension,
-        about="A network of five tanh units fitted to 25 points of a sine. Truth by symmetry: the "
+        about=f"A network of {n} tanh units fitted to 25 points of a sine. Truth by symmetry: the "
         "sign of each output weight, and which of them is largest; the error is the mean of both "
         "kinds. Starts near one optimum.",
         logdensity_fn=law.logdensity,
         starts=lambda key, count: (
             jnp.asarray(law.optimum) + 0.05 * jax.random.normal(key, (count, law.dimension))
         ),
-        extent=np.append(np.repeat([2.4, 2.4, 1.2], 5), 1.2),
+        extent=np.append(np.repeat([2.4, 2.4, 1.2], n), 1.2),
         make_truth=lambda: Truth("symmetry", weights),
         mode_of=law.mode_of,
     )
@@ -246,6 +250,7 @@ class Sensors:
 
     reach: float = 0.45
     noise: float = 0.02
+    seed: int = 4
 
     @property
     def anchors(self) -> np.ndarray:
@@ -258,7 +263,7 @@ class Sensors:
     @cached_property
     def links(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of each pair that listens: its two ends among sensors and anchors, heard, distance."""
-        rng = np.random.default_rng(4)
+        rng = np.random.default_rng(self.seed)
         pairs = [(i, 4 + a) for i in range(4) for a in range(3)] + [(0, 1), (2, 3)]
         first, second = np.array(pairs).T
         points = np.concatenate([self.places, self.anchors])
@@ -288,7 +293,10 @@ class Sensors:
 
 @entered("sensors", "final", "modes")
 def _sensors(**labels: Any) -> Problem:
-    law = Sensors()
+    return of_sensors(Sensors(), **labels)
+
+
+def of_sensors(law: Sensors, **labels: Any) -> Problem:
     return Problem(
         **labels,
         dimension=8,

@@ -1,0 +1,47 @@
+"""A model with its arguments, to be told from another."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from levymc._checks import is_traced
+from levymc.run import fingerprint
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Call:
+    """A model and its arguments, equal to another if the model is the same and the data equal."""
+
+    def __init__(self, model: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        # NumPy's arrays may be changed later; the pieces are of what they are now.
+        kept = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        self.model = model
+        self.args, self.kwargs = jax.tree.unflatten(structure, kept)
+        self.is_comparable = all(_is_comparable(leaf) for leaf in kept)
+        known = tuple(_known(leaf) for leaf in kept) if self.is_comparable else None
+        has_64_bits = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        self.identity = (model, structure, known, has_64_bits)
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self.identity == other.identity
+
+
+def _is_comparable(leaf: Any) -> bool:
+    """Not so are objects that may have changed, and numbers that are not known yet."""
+    if isinstance(leaf, jax.Array):
+        return not is_traced(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype != object
+    return isinstance(leaf, PLAIN)
+
+
+def _known(leaf: Any) -> Any:
+    return type(leaf), leaf if isinstance(leaf, PLAIN) else fingerprint([leaf])

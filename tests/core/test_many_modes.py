@@ -1,0 +1,110 @@
+"""Many modes: others that draws meet are noticed, and every draw is counted to its own."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from levymc.adapt._explore import LOST_AT, Atlas, Modes
+from levymc.adapt._ladder import Draws, begin
+from levymc.adapt._many import Basins, Monitor, basins_of, components_of, weights_of
+from levymc.adapt._reference import laplace
+from levymc.adapt._target import Target
+
+PLACES = np.array([[-6.0, 0.0], [6.0, 0.0], [0.0, 8.0]])
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+
+
+def three(x):
+    squares = jnp.sum((x - PLACES.astype(x.dtype)) ** 2, axis=1)
+    return jax.scipy.special.logsumexp(jnp.log(WEIGHTS.astype(x.dtype)) - squares / 2)
+
+
+def known(*numbers):
+    """An atlas of some of the modes, as exploration would have made it."""
+    chosen = list(numbers)
+    eye = np.tile(np.eye(2), (len(chosen), 1, 1))
+    heights = np.log(WEIGHTS[chosen])
+    masses = heights + np.log(2 * np.pi)
+    hits = np.full(len(chosen), 5)
+    return Modes(PLACES[chosen], eye, heights, masses, hits, 100, 0, 1000)
+
+
+@pytest.fixture
+def target():
+    return Target(three, jnp.zeros(2, jnp.float32))
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """Exact ones, of eight systems, with the modes that they come from."""
+    rng = np.random.default_rng(0)
+    modes = rng.choice(3, (8, 500), p=WEIGHTS)
+    return PLACES[modes] + rng.standard_normal((8, 500, 2)), modes
+
+
+def looked_at(points):
+    """Draws whose ratio to the reference is largest in the last mode."""
+    return Draws(points, np.zeros(points.shape[:2]), points[..., 1])
+
+
+def test_a_mode_that_a_draw_meets_is_found(target, draws):
+    points, _ = draws
+    monitor = Monitor(target, Atlas.of(target, known(0, 1)))
+    assert monitor.finds_more(looked_at(points))
+    assert monitor.atlas.listed().num_modes == 3
+    assert not monitor.finds_more(looked_at(points))
+
+
+def test_nothing_new_is_found_among_modes_that_are_known(target, draws):
+    points, _ = draws
+    assert not Monitor(target, Atlas.of(target, known(0, 1, 2))).finds_more(looked_at(points))
+    assert not Monitor(target, None).finds_more(looked_at(points))
+
+
+def test_relaxations_tell_where_they_came_to(target):
+    atlas = Atlas.of(target, known(0, 2))
+    starts = np.concatenate([PLACES + 0.7, [[np.inf, 0.0]]])
+    assert atlas.relax(starts, np.ones(4)).tolist() == [0, 2, 1, LOST_AT]
+
+
+def test_draws_count_to_the_mode_they_climb_to_whatever_components_are_called(target, draws):
+    """Labels of the components that are wrong change nothing; by themselves they would."""
+    points, modes = draws
+    exploration = known(0, 1, 2)
+    ladder = begin(target, jax.random.key(0), laplace(exploration))
+    ladder = ladder._replace(fit=ladder.fit._replace(mode=np.array([1, 2, 0])))
+    monitor = Monitor(target, Atlas.of(target, exploration))
+    plan = SimpleNamespace(budget=target.evaluations + 2000)
+    before = target.evaluations
+    basins = basins_of(target, ladder, monitor, plan, exploration, points)
+    assert target.evaluations - before <= 2000
+    weight, error = weights_of(components_of(target, ladder, points), basins)
+    truth = np.array([(modes == number).mean() for number in range(3)])
+    np.testing.assert_allclose(weight, truth, atol=2e-3)
+    spread = np.array([(modes == number).mean(axis=1).std(ddof=1) for number in range(3)])
+    np.testing.assert_allclose(error, spread / np.sqrt(8), rtol=0.1)
+    wrong, _ = weights_of(components_of(target, ladder, points), Basins.as_made(ladder.fit, 3))
+    assert np.abs(wrong - truth).max() > 0.1
+
+
+def test_a_component_that_holds_two_modes_is_shared_between_them_with_its_error():
+    """Half of it each, judged by 100 draws: an error of a twentieth of the component's weight."""
+    components = np.tile([0, 0, 1, 1], (8, 10))
+    basins = Basins(np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([100.0, 100.0]))
+    weight, error = weights_of(components, basins)
+    np.testing.assert_allclose(weight, [0.25, 0.75])
+    np.testing.assert_allclose(error, 0.5 * np.sqrt(0.25 / 100))
+
+
+def test_a_ladder_takes_hundreds_of_modes(target):
+    """More than the components that it may split into."""
+    count = 150
+    places = np.random.default_rng(1).uniform(-50, 50, (count, 2))
+    eye, zeros = np.tile(np.eye(2), (count, 1, 1)), np.zeros(count)
+    modes = Modes(places, eye, zeros, zeros, np.full(count, 9), 2000, 0, 1000)
+    ladder = begin(target, jax.random.key(0), laplace(modes))
+    assert len(ladder.fit.weights) == count
+    assert ladder.places > count
