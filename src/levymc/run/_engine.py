@@ -22,8 +22,7 @@ from jaxtyping import Array
 
 from levymc.algorithms import Info
 
-from . import _threefry
-from ._hoist import Hoisted, hoist
+from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
 from .observe import Observer
 
 Leaves = list[Array]
@@ -32,7 +31,7 @@ MOST_MARKS = 1 << 14  # per call
 DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
 BLOCK_BYTES = 2**19  # of random bits: larger blocks leave the core's own cache, and take longer
 LONGEST_BLOCK = 256
-COUNTER_BASED = _threefry.KIND  # the one kind of key whose bits are those of each key, also mapped
+COUNTER_BASED = THREEFRY  # the one kind of key whose bits are those of each key, also mapped
 # Of states whose steps are made apart (see `_apart`): a loop over smaller ones is compiled in one
 # piece, and beside larger ones the order of a step costs nothing, but a copy of them would.
 APART_BYTES = range(129, 2**16)
@@ -357,8 +356,8 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
 
 def _step_keys(chains: Array, step: Array) -> Array:
     """The keys of one step of all chains."""
-    if _threefry.serves(chains):
-        return _threefry.fold_in(chains, step)
+    if is_written_out(chains):
+        return folded(chains, step)
     return jax.vmap(jax.random.fold_in, in_axes=(0, None))(chains, step)
 
 

@@ -21,13 +21,19 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core
-
-from . import _threefry
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
 
 # Calls that are walked through, by their names in new and old versions, and where their program is.
 NESTED = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
 CHEAP = ("broadcast_in_dim",)  # made again rather than kept: the result is larger
 MOST_GROWTH = 4  # of random bits into what is made of them: if it is more, the bits are kept
+
+THREEFRY = "threefry2x32"  # JAX's usual kind of keys
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = np.uint32(0x1BD11BDA)
+MOST_PARTS = 8  # of a key, each of which is an expression of its own
 
 
 class Hoisted(NamedTuple):
@@ -105,6 +111,9 @@ class _Line(NamedTuple):
         return bool(self.operation.effects) or any(isinstance(leaf, programs) for leaf in inner)
 
 
+Make = Callable[[_Line, list[Any]], list[Any]]
+
+
 class _Listing(NamedTuple):
     """A program without calls: its lines, and the numbers of what goes in, comes out or is given.
 
@@ -174,7 +183,7 @@ def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) ->
         return _evaluated(listing, settled_places, known)
 
     def draw(keys: Any) -> list[Any]:
-        return _evaluated(listing, bit_places, {of_keys[0]: keys})
+        return _evaluated(listing, bit_places, {of_keys[0]: keys}, _drawn)
 
     def collect(keys: Any, bits: list[Any], settled: list[Any], parameters: Any) -> list[Any]:
         known = given(parameters, settled) | {of_keys[0]: keys}
@@ -257,7 +266,9 @@ def _size(listing: _Listing, places: list[int]) -> int:
     return sum(math.prod(kind.shape) * kind.dtype.itemsize for kind in types)
 
 
-def _evaluated(listing: _Listing, wanted: list[int], given: dict[int, Any]) -> list[Any]:
+def _evaluated(
+    listing: _Listing, wanted: list[int], given: dict[int, Any], make: Make | None = None
+) -> list[Any]:
     """Values by their numbers, by the lines that lead to them from those that are given."""
     values = listing.constants | given
     missing = {place for place in wanted if place not in values}
@@ -268,7 +279,7 @@ def _evaluated(listing: _Listing, wanted: list[int], given: dict[int, Any]) -> l
             missing -= set(line.outs)
             missing |= {place for place in line.inputs if place not in values}
     for line in reversed(path):
-        outs = _made(line, [values[place] for place in line.inputs])
+        outs = (make or _made)(line, [values[place] for place in line.inputs])
         values |= dict(zip(line.outs, outs, strict=True)) | given
     return [values[place] for place in wanted]
 
@@ -276,9 +287,6 @@ def _evaluated(listing: _Listing, wanted: list[int], given: dict[int, Any]) -> l
 def _made(line: _Line, inputs: list[Any]) -> list[Any]:
     """What one operation of a program gives, as a program of its own."""
     operation = line.operation
-    written_out = _threefry.operation(line.name, inputs[0], operation.params) if inputs else None
-    if written_out is not None:
-        return [written_out(*inputs)]
     named = {
         atom: value
         for atom, value in zip(operation.invars, inputs, strict=True)
@@ -293,3 +301,79 @@ def _made(line: _Line, inputs: list[Any]) -> list[Any]:
         debug_info=line.program.debug_info.with_unknown_names(),
     )
     return jax.core.eval_jaxpr(alone, [], *named.values())
+
+
+# Random bits by threefry: JAX's, to the last of them.  On the CPU JAX makes its rounds by a loop,
+# which takes less time to compile, but goes over memory in every turn; written out as one
+# expression they take half as long.
+
+
+def is_written_out(keys: Array) -> bool:
+    """Whether the bits of such keys are those that are made here."""
+    return (
+        jax.default_backend() == "cpu"
+        and bool(getattr(jax.config, "jax_threefry_partitionable", False))
+        and str(jax.random.key_impl(keys)) == THREEFRY
+    )
+
+
+def folded(keys: Array, data: Any) -> Array:
+    """As `jax.random.fold_in`, of each key; the data broadcast against the keys."""
+    return _wrapped(_of_keys(keys, jnp.asarray(data).astype(jnp.uint32)))
+
+
+def _drawn(line: _Line, inputs: list[Any]) -> list[Any]:
+    """What an operation gives, as `_made`."""
+    written_out = _written_out(line.name, inputs[0], line.operation.params) if inputs else None
+    return _made(line, inputs) if written_out is None else [written_out(*inputs)]
+
+
+def _written_out(name: str, keys: Any, parameters: dict[str, Any]) -> Callable[..., Array] | None:
+    """What does the same as an operation of JAX on keys, and what goes with them; None: nothing."""
+    if name not in ("random_fold_in", "random_split", "random_bits") or not is_written_out(keys):
+        return None
+    if name == "random_fold_in":
+        return folded
+    shape = parameters["shape"]
+    if name == "random_split":
+        is_short = len(shape) == 1 and shape[0] <= MOST_PARTS
+        return (lambda keys: _parts(keys, shape[0])) if is_short else None
+    if parameters["bit_width"] not in (32, 64):
+        return None
+    return lambda keys: _bits(keys, shape, parameters["bit_width"])
+
+
+def _parts(keys: Array, count: int) -> Array:
+    return jnp.stack([folded(keys, part) for part in range(count)], axis=-1)
+
+
+def _bits(keys: Array, shape: tuple[int, ...], width: int) -> Array:
+    number = jax.lax.iota(jnp.uint32, int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    apart = keys.reshape(*keys.shape, *(1 for _ in shape))
+    first, second = _of_keys(apart, number)
+    if width == 32:
+        return first ^ second
+    return (first.astype(jnp.uint64) << 32) | second.astype(jnp.uint64)
+
+
+def _of_keys(keys: Array, number: Array) -> tuple[Array, Array]:
+    words = jax.random.key_data(keys)
+    return _threefry(words[..., 0], words[..., 1], jnp.zeros_like(number), number)
+
+
+def _wrapped(words: tuple[Array, Array]) -> Array:
+    return jax.random.wrap_key_data(jnp.stack(words, axis=-1), impl=THREEFRY)
+
+
+def _threefry(key_0: Any, key_1: Any, word_0: Any, word_1: Any) -> tuple[Any, Any]:
+    """Two words for each two, by the twenty rounds of Threefry-2x32, see [salmon2011]."""
+    keys = (key_0, key_1, key_0 ^ key_1 ^ PARITY)
+    word_0, word_1 = word_0 + key_0, word_1 + key_1
+    for group in range(5):
+        for rotation in ROTATIONS[group % 2]:
+            word_0 = word_0 + word_1
+            word_1 = (word_1 << rotation) | (word_1 >> (32 - rotation))
+            word_1 = word_0 ^ word_1
+        word_0 = word_0 + keys[(group + 1) % 3]
+        word_1 = word_1 + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return word_0, word_1
