@@ -12,6 +12,7 @@ import belief
 import check_table
 import data
 import drifts
+import engine
 import euler_rate
 import exactness
 import factorization
@@ -32,6 +33,7 @@ SECTIONS = {
     "Drifts: speed": drifts.vectorised,
     "Euler's rate": euler_rate.rates,
     "Runs: speed": samplers.sampler_speed,
+    "Runs: other loops": engine.loops,
     "Matrix factorisation": factorization.matrix_factorization,
     "Belief network": belief.belief_network,
     "The double well": exactness.double_well,

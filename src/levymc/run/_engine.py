@@ -22,7 +22,7 @@ from jaxtyping import Array
 
 from levymc.algorithms import Info
 
-from ._hoist import Hoisted, hoist
+from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
 from .observe import Observer
 
 Leaves = list[Array]
@@ -31,7 +31,10 @@ MOST_MARKS = 1 << 14  # per call
 DRAW_BYTES = 4 * 2**20  # of the draws that a call returns
 BLOCK_BYTES = 2**19  # of random bits: larger blocks leave the core's own cache, and take longer
 LONGEST_BLOCK = 256
-COUNTER_BASED = "threefry2x32"  # the one kind of key whose bits are those of each key, also mapped
+COUNTER_BASED = THREEFRY  # the one kind of key whose bits are those of each key, also mapped
+# Of states whose steps are made apart (see `_apart`): a loop over smaller ones is compiled in one
+# piece, and beside larger ones the order of a step costs nothing, but a copy of them would.
+APART_BYTES = range(129, 2**16)
 NEVER = np.iinfo(np.int32).max
 EPOCH = 2**31  # steps that a program can number
 APART = 2**32 - 1
@@ -245,7 +248,7 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
         return jax.tree.leaves(moved), draws
 
     def begin(carry: Leaves) -> Leaves:
-        return [*carry, *(jnp.zeros(leaf.shape, leaf.dtype) for leaf in machine.merged)]
+        return [*carry, *map(_zeros, jax.tree.leaves(machine.merged))]
 
     def finish(carry: Leaves) -> Leaves:
         ended = jax.tree.unflatten(structure, carry)
@@ -271,7 +274,7 @@ class Machine(NamedTuple):
 
     hoisted: a step of all chains, (keys, parameters, (data, states)) -> (states, info).
     draws: shapes of what is kept of one chain.
-    info, merged: shapes of the info of all chains, and of the leaves that are carried.
+    info: shapes of that of all chains.  merged: of the part of it that is carried, by name.
     varying: for each leaf of `draws`, whether it differs from step to step.
     block: steps whose random bits are drawn at once.
     slots: draws that a call can return.
@@ -282,7 +285,7 @@ class Machine(NamedTuple):
     hoisted: Hoisted
     draws: Draws
     info: Any
-    merged: list[Any]
+    merged: dict[str, Any]
     varying: tuple[bool, ...]
     block: int
     slots: int
@@ -297,7 +300,6 @@ class Loop(NamedTuple):
     state: Any
     observed: Any
     merged: Any
-    is_fresh: Array
     offset: Array
     mark: Array
     slot: Array
@@ -328,15 +330,14 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
         for leaf, varies in zip(jax.tree.leaves(draws), varying, strict=True)
         if varies
     )
-    is_merged = isinstance(info, Info) and not recipe.keeps_all
-    whole = carry._replace(info=info if is_merged else ())
-    bits = jax.eval_shape(hoisted.collect, keys)
-    bit_bytes = shapes.keys.size * 4 + sum(leaf.size * leaf.dtype.itemsize for leaf in bits)
+    merged = {} if recipe.keeps_all else _to_merge(info, varying)
+    whole = carry._replace(info=merged)
+    step_bytes = shapes.keys.size * 4 + _collected_bytes(hoisted, keys, list(shapes.parameters))
     slots = max(1, min(MOST_MARKS, DRAW_BYTES // max(draw_bytes, 1)))
     # Bits of other kinds, drawn for many keys at once, are those of the first: of the first step in
     # a block, and blocks begin wherever a call does.
     longest = LONGEST_BLOCK if recipe.key_kind == COUNTER_BASED else 1
-    block = max(1, min(longest, BLOCK_BYTES // max(bit_bytes, 1)))
+    block = max(1, min(longest, BLOCK_BYTES // max(step_bytes, 1)))
     if recipe.keeps_all:  # then calls are of whole blocks, and no bits are drawn in vain
         block = min(block, slots)
         slots -= slots % block
@@ -346,11 +347,31 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
         hoisted,
         draws,
         info,
-        jax.tree.leaves(whole.info),
+        merged,
         varying,
         block,
         slots,
     )
+
+
+def _step_keys(chains: Array, step: Array) -> Array:
+    """The keys of one step of all chains."""
+    if is_written_out(chains):
+        return folded(chains, step)
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(chains, step)
+
+
+def _collected_bytes(hoisted: Hoisted, keys: Any, parameters: Leaves) -> int:
+    """Of what is made in advance for a step of all chains."""
+    settled = jax.eval_shape(hoisted.settle, parameters)
+    bits = jax.eval_shape(hoisted.draw, keys)
+    collected = jax.eval_shape(hoisted.collect, keys, bits, settled, parameters)
+    return _size(collected)
+
+
+def _size(tree: Any) -> int:
+    """Bytes."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def _of_one_chain(tree: Any) -> Any:
@@ -412,27 +433,36 @@ def _advance(
     chains = _wrapped(recipe, keys)
     source = jax.tree.unflatten(recipe.data, data)
     settled = machine.hoisted.settle(parameters)
+    has_steps = call.count > 0
 
-    def prepare(begin: Array) -> Any:
-        numbers = call.first + begin + jnp.arange(block, dtype=jnp.int32)
-        keys_of_step = jax.vmap(jax.random.fold_in, in_axes=(0, None))
-        step_keys = jax.vmap(keys_of_step, in_axes=(None, 0))(chains, numbers)
-        return step_keys, jax.vmap(machine.hoisted.collect)(step_keys)
+    def prepare(number: Array) -> Leaves:
+        steps = number * block + jnp.arange(block, dtype=jnp.int32)
 
-    def make_step(prepared: Any, begin: Array, loop: Loop) -> tuple[Loop, Any]:
-        own = jax.tree.map(lambda leaf: leaf[loop.offset - begin], prepared)
+        def draw() -> Leaves:
+            return jax.vmap(lambda step: machine.hoisted.draw(_step_keys(chains, step)))(steps)
+
+        def collect(step: Array, bits: Leaves) -> Leaves:
+            return machine.hoisted.collect(_step_keys(chains, step), bits, settled, parameters)
+
+        no_bits = jax.tree.map(_zeros, jax.eval_shape(draw))
+        return jax.vmap(collect)(steps, _apart(has_steps, draw, no_bits))
+
+    def make_step(prepared: Leaves, begin: Array, loop: Loop) -> tuple[Loop, Any]:
+        own = [leaf[loop.offset - begin] for leaf in prepared]
         rest = (_batch_at(recipe, source, loop.offset), loop.state)
-        state, info = machine.hoisted.replay(own[1], settled, own[0], parameters, rest)
-        merged = _merged(loop.is_fresh, loop.merged, info) if machine.merged else ()
-        moved = loop._replace(
-            state=state, merged=merged, is_fresh=jnp.bool_(False), offset=loop.offset + 1
-        )
-        return moved, info
+
+        def move() -> tuple[Any, Any]:
+            return machine.hoisted.replay(own, settled, parameters, rest)
+
+        is_apart = _size(loop.state) in APART_BYTES
+        state, info = _apart(has_steps, move, (loop.state, nothing)) if is_apart else move()
+        merged = _merged(loop.merged, info)
+        return loop._replace(state=state, merged=merged, offset=loop.offset + 1), info
 
     def one_block(number: Array, loop: Loop) -> Loop:
-        begin = number * block
+        begin = number * block - call.first
         end = jnp.minimum(begin + block, call.count)
-        prepared = prepare(begin)
+        prepared = prepare(number)
 
         def one_step(loop: Loop) -> Loop:
             return _look(machine, call.marks, *make_step(prepared, begin, loop))
@@ -452,10 +482,25 @@ def _advance(
         body = one_step if recipe.is_dense else one_stretch
         return jax.lax.while_loop(lambda loop: loop.offset < end, body, loop)
 
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), machine.info)
+    nothing = jax.tree.map(_zeros, machine.info)
     loop = _start(machine, jax.tree.unflatten(machine.carry_structure, carry), call)
-    loop = jax.lax.fori_loop(0, -(-call.count // block), one_block, loop)
+    # Blocks begin at multiples of their length, wherever a call does: what is collected for a step
+    # is then computed in the same place of the same kernel, to the same bits.
+    last = call.first + (call.count - 1)
+    loop = jax.lax.fori_loop(call.first // block, last // block + 1, one_block, loop)
     return Carry(loop.state, loop.observed, loop.merged), loop.kept
+
+
+def _apart(always: Array, make: Callable[[], Any], otherwise: Any) -> Any:
+    """What `make` gives, in kernels of its own.
+
+    The compiler does not know that the condition always holds.  It would make random bits anew for
+    every use of them, and run more than eight kernels in a row by a queue, which takes longer than
+    small ones do.
+    """
+    if jax.default_backend() != "cpu":
+        return make()
+    return jax.lax.cond(always, make, lambda: otherwise)
 
 
 def _start(machine: Machine, carry: Carry, call: Call) -> Loop:
@@ -467,7 +512,8 @@ def _start(machine: Machine, carry: Carry, call: Call) -> Loop:
         for leaf, varies in zip(leaves, machine.varying, strict=True)
         if varies
     ]
-    return Loop(carry.state, carry.observed, carry.info, call.is_fresh, zero, zero, zero, kept)
+    merged = _zero_if(call.is_fresh, carry.info)
+    return Loop(carry.state, carry.observed, merged, zero, zero, zero, kept)
 
 
 def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
@@ -478,11 +524,11 @@ def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
     recipe = machine.recipe
     is_mark, is_kept, is_seen = _flags(recipe, marks, loop)
     positions = None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(loop.state))
-    leaves = jax.tree.leaves(Draws(positions, loop.merged if machine.merged else info))
+    leaves = jax.tree.leaves(Draws(positions, _with_merged(info, loop.merged)))
     written = [leaf for leaf, varies in zip(leaves, machine.varying, strict=True) if varies]
     return loop._replace(
         observed=_observe(recipe, is_seen, loop, info),
-        is_fresh=jnp.asarray(is_kept, bool),
+        merged=_zero_if(is_kept, loop.merged),
         mark=loop.mark + is_mark,
         slot=loop.slot + is_kept,
         kept=[
@@ -529,25 +575,45 @@ def _observe(recipe: Recipe, is_seen: Array, loop: Loop, info: Any) -> Any:
     )
 
 
-def _merged(is_fresh: Array, earlier: Any, later: Any) -> Any:
-    """The info of all steps since the last draw: of ours extremes, or sums; of other's the last."""
-    if not isinstance(later, Info):
-        return later
+# How the info of several steps becomes one; of what is not here, it is that of the last.
+JOINS: dict[str, Callable[[Array, Array], Array]] = {
+    "is_divergent": jnp.logical_or,
+    "largest_jump": jnp.maximum,
+    "taming": jnp.maximum,
+    "is_outside": jnp.logical_or,
+    "drift_error": jnp.maximum,
+    "jumps_tried": jnp.add,
+    "jumps_accepted": jnp.add,
+}
 
-    def since(join: Callable[[Array, Array], Array], name: str) -> Any:
-        """Of a field that may be None."""
-        old, new = getattr(earlier, name), getattr(later, name)
-        return jax.tree.map(lambda a, b: jnp.where(is_fresh, b, join(a, b)), old, new)
 
-    return later._replace(
-        is_divergent=since(jnp.logical_or, "is_divergent"),
-        largest_jump=since(jnp.maximum, "largest_jump"),
-        taming=since(jnp.maximum, "taming"),
-        is_outside=since(jnp.logical_or, "is_outside"),
-        drift_error=since(jnp.maximum, "drift_error"),
-        jumps_tried=since(jnp.add, "jumps_tried"),
-        jumps_accepted=since(jnp.add, "jumps_accepted"),
-    )
+def _to_merge(info: Any, varying: tuple[bool, ...]) -> dict[str, Any]:
+    """The part of the info that is carried from draw to draw: ours, where steps differ in it."""
+    if not isinstance(info, Info):
+        return {}
+    leaves, structure = jax.tree.flatten(info)
+    varies = jax.tree.unflatten(structure, varying[len(varying) - len(leaves) :])
+    names = [name for name in JOINS if getattr(varies, name)]
+    return {name: getattr(info, name) for name in names}
+
+
+def _merged(earlier: dict[str, Any], info: Any) -> dict[str, Any]:
+    """With the info of one more step; nothing merged is zero."""
+    return {name: JOINS[name](earlier[name], getattr(info, name)) for name in earlier}
+
+
+def _with_merged(info: Any, merged: dict[str, Any]) -> Any:
+    """The info of the last step and of those before it."""
+    return info._replace(**merged) if merged else info
+
+
+def _zero_if(condition: Any, merged: dict[str, Any]) -> dict[str, Any]:
+    """What is merged after a draw."""
+    return jax.tree.map(lambda leaf: jnp.where(condition, jnp.zeros_like(leaf), leaf), merged)
+
+
+def _zeros(shape: Any) -> Array:
+    return jnp.zeros(shape.shape, shape.dtype)
 
 
 def _finish(recipe: Recipe, carry: Carry) -> tuple[Any, ...]:

@@ -78,20 +78,20 @@ class Result:
     def num_divergent(self) -> int:
         """Draws with a step that diverged: one of ours left the finite numbers or the support."""
         found = self.statistics.get("diverging")
-        return 0 if found is None else int(np.sum(found))
+        return 0 if found is None else int(np.count_nonzero(found))
 
     @property
     def num_outside(self) -> int:
         """Those of them that would have ended where log φ is not finite."""
         found = self.statistics.get("outside")
-        return 0 if found is None else int(np.sum(found))
+        return 0 if found is None else int(np.count_nonzero(found))
 
     @property
     def num_inexact(self) -> int:
         """Draws with a step whose drift was in doubt: its estimated error was more than 1e-3."""
         found = self.statistics.get("drift_error")
         # Not "more than": what is NaN is in doubt.
-        return 0 if found is None else int(np.sum(~(found <= LARGEST_DRIFT_ERROR)))
+        return 0 if found is None else int(np.count_nonzero(~(found <= LARGEST_DRIFT_ERROR)))
 
     @property
     def statistics(self) -> dict[str, np.ndarray]:

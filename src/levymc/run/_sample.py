@@ -313,7 +313,7 @@ def follow(
                 return True
             for part in march(run, carry, done, looks):
                 sink.append(part)
-                divergent = np.sum(part.draws[place]) if isinstance(place, int) else 0
+                divergent = np.count_nonzero(part.draws[place]) if isinstance(place, int) else 0
                 report(part.done - done, int(divergent))
                 done = part.done
                 if _is_met(until, looks, done - plan.burn_in, sink):
@@ -335,23 +335,42 @@ def _is_met(until: Rule | None, looks: At | None, step: int, sink: Sink) -> bool
 
 
 class _Memory:
-    """A sink that keeps the draws."""
+    """A sink that keeps the draws.
 
-    def __init__(self, run: Run) -> None:
+    They are copied as they come, so that the program's own memory is used again for the next.
+    """
+
+    def __init__(self, run: Run, *, is_whole: bool) -> None:
         self.run, self.structure, self.carry = run, structure_of(run), run.carry
-        self.parts: list[list[np.ndarray]] = []
+        self.room = run.plan.num_kept(run.plan.total) if is_whole else 0
+        self.kept: list[np.ndarray] = []
+        self.count = 0
         self.done = 0
         self.is_over = False
 
     def append(self, part: Part) -> None:
         self.done, self.carry, self.is_over = part.done, part.carry, part.is_last
-        if part.draws and len(part.draws[0]):
-            self.parts.append(part.draws)
+        count = self.count + (len(part.draws[0]) if part.draws else 0)
+        if count == self.count:
+            return
+        if not self.kept or count > self.room:
+            self._make_room(part.draws, count)
+        for place, leaf in zip(self.kept, part.draws, strict=True):
+            place[self.count : count] = leaf
+        self.count = count
+
+    def _make_room(self, draws: list[np.ndarray], count: int) -> None:
+        """For all draws, or, where it is not known how many there will be, twice as many."""
+        self.room = self.room if count <= self.room else 2 * count
+        larger = [np.empty((self.room, *leaf.shape[1:]), leaf.dtype) for leaf in draws]
+        for place, earlier in zip(larger, self.kept, strict=False):
+            place[: self.count] = earlier[: self.count]
+        self.kept = larger
 
     def result(self, *, is_interrupted: bool = False) -> Result:
         steps = self.run.plan.steps_until(self.done)
         # The leaves with axes (chain, draw, …).
-        leaves = [np.moveaxis(np.concatenate(leaf), 0, 1) for leaf in zip(*self.parts, strict=True)]
+        leaves = [np.moveaxis(place[: self.count], 0, 1) for place in self.kept]
         return from_leaves(
             leaves,
             self.structure,
@@ -365,7 +384,7 @@ class _Memory:
 
 
 def _in_memory(run: Run, *, progress: bool, until: Rule | None) -> Result:
-    memory = _Memory(run)
+    memory = _Memory(run, is_whole=until is None)
     is_whole = follow(
         run, run.carry, 0, memory, structure=memory.structure, progress=progress, until=until
     )
