@@ -2,16 +2,18 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from levymc_lab import framework
-from levymc_lab.contest import _judgement, experiment, large, problems, seconds
+from levymc_lab.contest import _judgement, _page, experiment, large, problems, seconds
 from levymc_lab.contest.experiment import EXPERIMENT, Contest
 from levymc_lab.framework import style
 
 FINAL = tuple(problems.names("final"))
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def made_up(config, errors, sizes, *, flags=(), skipped=()):
@@ -155,6 +157,7 @@ def made_up_seconds(config, sizes, seconds_of):
                 **made_up_run(config, problem, method, seed, good_errors, sizes, ()),
                 "seconds": seconds_of(method),
                 "intended": 2.0,
+                "granted": config.budget * (seconds.MOST if method == "smc" else 3),
             }
             for method in ("auto", *config.peers(problem.name))
             for seed in range(config.num_seeds)
@@ -186,7 +189,44 @@ def test_effective_draws_per_second_are_judged_at_equal_seconds():
     assert checks[equal].measured == 1.0
     _, checks = judged_seconds(good_sizes, lambda method: 1 + (method != "tempering"))
     assert not checks[equal].holds
-    assert "tempering" in checks[equal].reason
+    assert "(tempering)" in checks[equal].reason
+    _, checks = judged_seconds(good_sizes, lambda method: 1 + (method != "smc"))
+    assert checks[equal].holds  # it got all that it may have
+    assert "(smc)" in checks[equal].reason
+
+
+def test_the_page_has_the_tables_of_the_committed_results():
+    """`python -m levymc_lab.contest tables docs/results docs/contest.md` puts them there."""
+    page = (DOCS / "contest.md").read_text("utf-8")
+    parts = _page.blocks(DOCS / "results")
+    for name, part in parts.items():
+        assert f"<!-- {name} -->\n{part}\n<!-- /{name} -->" in page
+    assert _page.renewed(page, parts) == page
+
+
+def finished(experiment, config, results):
+    tables = experiment.tables(config, results)
+    manifest = {
+        "config": dataclasses.asdict(config),
+        "sessions": [{"jobs": 1}],
+        "wall_seconds": 600.0,
+    }
+    return framework.Results(DOCS, manifest, tables, *experiment.judge(config, tables))
+
+
+def test_the_page_shows_equal_seconds_and_the_larger_budget():
+    equal = seconds.EXPERIMENT.config("paper")
+    results = made_up_seconds(equal, good_sizes, lambda method: 2.2)
+    shown = _page._seconds(finished(seconds.EXPERIMENT, equal, results))
+    assert f"{len(equal.problems)} problems, 3 seeds, --jobs 1, 10 minutes in all." in shown
+    assert "| galaxies | .0048, .0056 (2.2 s, 2e5) |" in shown
+    assert "| pumps | 1 (2.2 s, 2e5) | 1 (2.2 s, 2e5) | 0.5 (2.2 s, 2e5) |" in shown
+    assert "- effective draws per second, over the faster NUTS, ≥ 0.769: logistic-40 1, " in shown
+    larger = dataclasses.replace(small(), budget=1_000_000)
+    smaller = finished(EXPERIMENT, small(), made_up(small(), good_errors, good_sizes))
+    after = finished(EXPERIMENT, larger, made_up(larger, good_errors, good_sizes))
+    shown = _page._large(after, smaller)
+    assert "| sensors | .0048 | .0048, .0056 | 0 of 3 | .036, .042 (tempering) |" in shown
 
 
 def test_a_budget_is_found_that_takes_the_time():
@@ -287,6 +327,6 @@ def test_the_quick_profile_runs(tmp_path):
     assert results.verdict.kind == "measured here"
 
 
-def test_the_best_rival_is_the_one_of_the_smallest_error():
+def test_thebest_rival_is_the_one_of_the_smallest_error():
     rows = {"auto": {"median": 0.1}, "smc": {"median": 0.3}, "tempering": {"median": 0.2}}
-    assert _judgement._best_rival(rows) == ("tempering", 0.2)
+    assert _judgement.best_rival(rows) == ("tempering", 0.2)

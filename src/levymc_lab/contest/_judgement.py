@@ -209,13 +209,13 @@ def standings(many: Mapping[str, Mapping[str, Row]]) -> dict[str, tuple[str, boo
     """
     found = {}
     for name, rows in many.items():
-        rival, best = _best_rival(rows)
+        rival, best = best_rival(rows)
         if OURS in rows and rival:
             found[name] = rival, rows[OURS]["median"] <= min(best, FAILED_TV)
     return found
 
 
-def _best_rival(rows: Mapping[str, Row]) -> tuple[str, float]:
+def best_rival(rows: Mapping[str, Row]) -> tuple[str, float]:
     """The peer of the smallest median error, and that; no name if there is none."""
     found = {name: row["median"] for name, row in rows.items() if name != OURS}
     best = min(found, key=lambda name: found[name], default="")
