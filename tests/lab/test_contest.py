@@ -322,8 +322,9 @@ def test_a_run_in_tiny(tmp_path):
 
 
 @pytest.mark.nightly
-def test_the_quick_profile_runs(tmp_path):
-    results = framework.run(EXPERIMENT, tmp_path, jobs=0)
+@pytest.mark.parametrize("one", [EXPERIMENT, seconds.EXPERIMENT], ids=lambda one: one.name)
+def test_the_quick_profile_runs(one, tmp_path):
+    results = framework.run(one, tmp_path, jobs=0)
     assert results.verdict.kind == "measured here"
 
 

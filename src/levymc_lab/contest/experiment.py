@@ -78,10 +78,7 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> CellResult:
 
 def run_once(name: str, method: str, key: Any, seed: int, budget: int) -> dict[str, Any]:
     """A run of a method on a problem, measured."""
-    problem = problems.get(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a sampler warns of is in its outcome
-        outcome = peers.run(problem, method, jax.random.fold_in(key, seed), budget)
+    problem, outcome = problems.get(name), outcome_of(name, method, key, seed, budget)
     return {
         "problem": problem.name,
         "method": method,
@@ -97,6 +94,13 @@ def run_once(name: str, method: str, key: Any, seed: int, budget: int) -> dict[s
         "notes": " ".join(outcome.notes),
         **metrics.as_row(metrics.measure(problem, outcome, budget)),
     }
+
+
+def outcome_of(name: str, method: str, key: Any, seed: int, budget: int) -> peers.Outcome:
+    """What a method leaves on a problem, with the time that it took."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a sampler warns of is in its outcome
+        return peers.run(problems.get(name), method, jax.random.fold_in(key, seed), budget)
 
 
 def summarise(config: Contest, results: Mapping[str, CellResult]) -> Tables:
