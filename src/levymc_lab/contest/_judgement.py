@@ -189,7 +189,6 @@ def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
             SHARE,
             reason=f"medians over the seeds, and none above {FAILED_TV}: where all fail, none is "
             f"ahead; behind on {_listed(behind)}",
-            explanation=CURVED,
         )
     silent = {name: rows[OURS]["silent_failures"] for name, rows in many.items()}
     yield Check.below(
