@@ -2,16 +2,18 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from levymc_lab import framework
-from levymc_lab.contest import _judgement, experiment, large, problems
+from levymc_lab.contest import _judgement, _page, experiment, large, problems, seconds
 from levymc_lab.contest.experiment import EXPERIMENT, Contest
 from levymc_lab.framework import style
 
 FINAL = tuple(problems.names("final"))
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def made_up(config, errors, sizes, *, flags=(), skipped=()):
@@ -124,13 +126,120 @@ def test_bars_are_missed_where_they_should_be():
     ].holds
     heavy = checks["cauchy-rotated-10: effective draws per evaluation, over dense NUTS"]
     assert (heavy.measured, heavy.target) == (0.5, 20.0)
-    light = checks["gaussian-200: effective draws per second, over the faster NUTS"]
-    assert not light.holds
     flagged = {(name, "auto") for name in problems.names("final", "hard")}
     _, checks, _ = judged(config, made_up(config, errors, sizes, flags=flagged))
     assert (
         "funnel-10: not worse than the better NUTS per evaluation without a warning" not in checks
     )
+
+
+def test_no_one_is_ahead_where_all_fail():
+    """A tie of two answers that are both wrong is not a success; one of two right ones is."""
+    config = small(names=("narrow-60", "sensors"))
+
+    def errors(problem, method, seed):
+        return 0.7 if problem.name == "narrow-60" else 0.01
+
+    _, checks, verdict = judged(config, made_up(config, errors, good_sizes))
+    found = checks["final problems with many modes: share on which no peer has smaller errors"]
+    assert found.measured == 0.5
+    assert "narrow-60" in found.reason
+    assert "1 of 2" in verdict.words
+
+
+def made_up_seconds(config, sizes, seconds_of):
+    """Results of the cells at equal seconds: two were intended."""
+    results = {}
+    for cell in seconds.cells(config):
+        problem = problems.get(cell["problem"])
+        rows = [
+            {
+                **made_up_run(config, problem, method, seed, good_errors, sizes, ()),
+                "seconds": seconds_of(method),
+                "intended": 2.0,
+                "granted": config.budget * (seconds.MOST if method == "smc" else 3),
+            }
+            for method in ("auto", *config.peers(problem.name))
+            for seed in range(config.num_seeds)
+        ]
+        results[cell.id] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return results
+
+
+def test_effective_draws_per_second_are_judged_at_equal_seconds():
+    """And it is seen where the seconds were not equal."""
+    config = seconds.EXPERIMENT.config("paper")
+
+    def judged_seconds(sizes, seconds_of):
+        results = made_up_seconds(config, sizes, seconds_of)
+        tables = seconds.EXPERIMENT.tables(config, results)
+        checks, _ = seconds.EXPERIMENT.judge(config, tables)
+        return tables, {check.name: check for check in checks}
+
+    tables, checks = judged_seconds(good_sizes, lambda method: 2.2)
+    assert all(check.holds for check in checks.values())
+    with style.styled():
+        drawn = seconds.EXPERIMENT.figures(config, tables)
+    assert drawn.keys() == seconds.EXPERIMENT.captions.keys()
+    per_second = "pumps: effective draws per second, over the faster NUTS"
+    equal = "seconds, measured over intended: furthest from one, or its inverse"
+    slow = {"auto": 1.0, "nuts-dense": 2.0}
+    _, checks = judged_seconds(lambda problem, method: slow.get(method, 1.0), lambda method: 2.0)
+    assert checks[per_second].measured == 0.5
+    assert checks[equal].measured == 1.0
+    _, checks = judged_seconds(good_sizes, lambda method: 1 + (method != "tempering"))
+    assert not checks[equal].holds
+    assert "(tempering)" in checks[equal].reason
+    _, checks = judged_seconds(good_sizes, lambda method: 1 + (method != "smc"))
+    assert checks[equal].holds  # it got all that it may have
+    assert "(smc)" in checks[equal].reason
+
+
+def test_the_page_has_the_tables_of_the_committed_results():
+    """`python -m levymc_lab.contest tables docs/results docs/contest.md` puts them there."""
+    page = (DOCS / "contest.md").read_text("utf-8")
+    parts = _page.blocks(DOCS / "results")
+    for name, part in parts.items():
+        assert f"<!-- {name} -->\n{part}\n<!-- /{name} -->" in page
+    assert _page.renewed(page, parts) == page
+
+
+def finished(experiment, config, results):
+    tables = experiment.tables(config, results)
+    manifest = {
+        "config": dataclasses.asdict(config),
+        "sessions": [{"jobs": 1}],
+        "wall_seconds": 600.0,
+    }
+    return framework.Results(DOCS, manifest, tables, *experiment.judge(config, tables))
+
+
+def test_the_page_shows_equal_seconds_and_the_larger_budget():
+    equal = seconds.EXPERIMENT.config("paper")
+    results = made_up_seconds(equal, good_sizes, lambda method: 2.2)
+    shown = _page._seconds(finished(seconds.EXPERIMENT, equal, results))
+    assert f"{len(equal.problems)} problems, 3 seeds, --jobs 1, 10 minutes in all." in shown
+    assert "| galaxies | .0048, .0056 (2.2 s, 2e5) |" in shown
+    assert "| pumps | 1 (2.2 s, 2e5) | 1 (2.2 s, 2e5) | 0.5 (2.2 s, 2e5) |" in shown
+    assert "- effective draws per second, over the faster NUTS, ≥ 0.769: logistic-40 1, " in shown
+    larger = dataclasses.replace(small(), budget=1_000_000)
+    smaller = finished(EXPERIMENT, small(), made_up(small(), good_errors, good_sizes))
+    after = finished(EXPERIMENT, larger, made_up(larger, good_errors, good_sizes))
+    shown = _page._large(after, smaller)
+    assert "| sensors | .0048 | .0048, .0056 | 0 of 3 | .036, .042 (tempering) |" in shown
+
+
+def test_a_budget_is_found_that_takes_the_time():
+    tried = []
+
+    def seconds_of(budget):
+        tried.append(budget)
+        return 0.5 + budget / 1000
+
+    assert seconds.fitting_budget(seconds_of, 3.0, 1000) == tried[-1]
+    assert 0.5 + tried[-1] / 1000 == pytest.approx(3.0, rel=0.1)
+    assert seconds.fitting_budget(lambda budget: 1e-6, 3.0, 1000) == seconds.MOST * 1000
+    assert seconds.fitting_budget(lambda budget: 100.0, 3.0, 1000) == 100
 
 
 def test_a_warm_up_that_took_all_of_the_budget_is_worth_nothing():
@@ -187,10 +296,15 @@ def test_all_problems_are_run_and_methods_share_keys():
     assert len(streams) == 1
 
 
-def test_the_larger_contest_is_on_the_final_problems_with_many_modes():
+def test_the_other_contests_are_on_final_problems():
     config = large.EXPERIMENT.config("paper")
     assert {problems.get(name).group for name in config.problems} == {"final"}
     assert config.budget == 5 * EXPERIMENT.config("paper").budget
+    assert set(large.LEFT_OUT) < set(problems.names("final", "modes"))
+    equal = seconds.EXPERIMENT.config("paper")
+    assert {problems.get(name).group for name in equal.problems} == {"final"}
+    assert {problems.get(name).kind for name in equal.problems} == {"modes", "heavy", "light"}
+    assert equal.budget == EXPERIMENT.config("paper").budget
 
 
 @pytest.mark.nightly
@@ -208,11 +322,12 @@ def test_a_run_in_tiny(tmp_path):
 
 
 @pytest.mark.nightly
-def test_the_quick_profile_runs(tmp_path):
-    results = framework.run(EXPERIMENT, tmp_path, jobs=0)
+@pytest.mark.parametrize("one", [EXPERIMENT, seconds.EXPERIMENT], ids=lambda one: one.name)
+def test_the_quick_profile_runs(one, tmp_path):
+    results = framework.run(one, tmp_path, jobs=0)
     assert results.verdict.kind == "measured here"
 
 
-def test_the_best_rival_is_the_one_of_the_smallest_error():
+def test_thebest_rival_is_the_one_of_the_smallest_error():
     rows = {"auto": {"median": 0.1}, "smc": {"median": 0.3}, "tempering": {"median": 0.2}}
-    assert _judgement._best_rival(rows) == ("tempering", 0.2)
+    assert _judgement.best_rival(rows) == ("tempering", 0.2)

@@ -161,11 +161,28 @@ def test_stated_weights_and_evidence_are_compared():
     draws = np.asarray(problem.sample(jax.random.key(4), 400)).reshape(4, 100, 2)
     stated = Modes(means[[0, 0, 1, 2, 3]], np.array([0.2, 0.22, 0.3, 0.2, 0.08]), np.full(5, 0.01))
     outcome = outcome_of(draws, modes=stated, log_evidence=(0.3, 0.1))
-    wanted = np.sqrt(np.mean(np.square([0.02 / math.sqrt(2) / 0.01, 0, 0, 2])))
+    first = (problem.mode_of(draws.reshape(-1, 2))[:, 0] == 0).reshape(4, 100).mean(axis=1)
+    own = (first.mean() - 0.4) / (first.std(ddof=1) / 2)  # two of theirs are one of ours
+    wanted = np.sqrt(np.mean(np.square([own, 0, 0, 2])))
     assert metrics.z_weights(problem, outcome) == pytest.approx(wanted)
     assert metrics.z_evidence(problem, outcome) == pytest.approx(3.0)
     one = dataclasses.replace(outcome, modes=Modes(means[:1], np.ones(1), np.zeros(1)))
     assert metrics.z_weights(problem, one) == math.inf  # sure of what is wrong
+
+
+def test_components_that_share_a_top_are_one_mode():
+    """Of 40 Gaussians five have no top of their own; one that has is missed if it is not there."""
+    problem = problems.get("gaussians-40")
+    truth, means = problem.truth, problem.logdensity_fn.__self__.means
+    weights = np.bincount(truth.groups, truth.weights[0])
+    assert len(weights) == 35
+    tops = means[[np.flatnonzero(truth.groups == group)[0] for group in range(35)]]
+    draws = np.zeros((4, 10, 2))
+    stated = Modes(tops, weights + 0.01, np.full(35, 0.01))
+    outcome = outcome_of(draws, modes=stated)
+    assert metrics.z_weights(problem, outcome) == pytest.approx(1.0)
+    fewer = dataclasses.replace(outcome, modes=Modes(*(one[1:] for one in stated)))
+    assert metrics.z_weights(problem, fewer) == math.inf
 
 
 def test_effective_sizes_of_independent_draws():

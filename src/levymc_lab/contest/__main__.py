@@ -1,12 +1,17 @@
-"""``python -m levymc_lab.contest PROBLEM METHOD``: a line for each seed."""
+"""``python -m levymc_lab.contest PROBLEM METHOD``: a line for each seed.
+
+``python -m levymc_lab.contest tables RESULTS [PAGE]`` prints the tables of ``docs/contest.md`` as
+the results in a folder have them, or puts them into the page.
+"""
 
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import jax
 
-from . import metrics, peers, problems
+from . import _page, metrics, peers, problems
 
 COLUMNS = (
     ("TV", "total_variation"), ("KS", "kolmogorov"), ("quantile", "quantile_error"),
@@ -19,7 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m levymc_lab.contest",
         description="Run methods on problems of the contest; a line for each seed.",
-        epilog="PROBLEM may be a name, development, final or all; without one they are listed.",
+        epilog="PROBLEM may be a name, development, final or all; without one they are listed. "
+        "`tables RESULTS [PAGE]` prints the tables of the page, or puts them into it.",
     )
     parser.add_argument("problem", nargs="?", default="", metavar="PROBLEM")
     parser.add_argument("method", nargs="*", metavar="METHOD")
@@ -32,6 +38,9 @@ def main(arguments: list[str] | None = None) -> None:
         "--long-run", action="store_true", help="print the quantiles of a run of dense NUTS instead"
     )
     given = parser.parse_args(arguments)
+    if given.problem == "tables":
+        _tables(*map(Path, given.method))
+        return
     if given.long_run:
         _long_run(given.problem, int(given.budget))
         return
@@ -48,6 +57,16 @@ def main(arguments: list[str] | None = None) -> None:
             for method in given.method:
                 for seed in range(given.first_seed, given.first_seed + given.seeds):
                     _report(name, method, seed, int(given.budget), verbose=given.verbose)
+
+
+def _tables(folder: Path = Path("docs/results"), page: Path | None = None) -> None:
+    """Print the parts of the page, or put them into it."""
+    parts = _page.blocks(folder)
+    if page is None:
+        for name, part in parts.items():
+            print(f"<!-- {name} -->\n{part}\n")
+    else:
+        page.write_text(_page.renewed(page.read_text("utf-8"), parts), "utf-8")
 
 
 def _chosen(name: str) -> list[str]:

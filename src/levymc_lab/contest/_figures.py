@@ -47,8 +47,8 @@ SMALLEST = 3e-4  # errors below are drawn there
 GROUPS = ("final", "development")
 
 
-def weights(tables: Tables, budget: int) -> Figure:
-    """Total variation by problem and method."""
+def weights(tables: Tables, budget: int, terms: str) -> Figure:
+    """Total variation by problem and method; `terms` say what was equal for all."""
     panels = _panels(tables, "weights", budget)
     figure, axes = _stacked(panels)
     for one, (group, rows) in zip(axes, panels, strict=True):
@@ -59,7 +59,7 @@ def weights(tables: Tables, budget: int) -> Figure:
         _label(one, rows)
         one.set(xscale="log", xlim=(SMALLEST / 1.3, 1.3))
         one.set_title(f"{group.capitalize()} problems")
-        note(one, f"{budget:,} evaluations: median, and worst seed")
+        note(one, f"{terms}: median, and worst seed")
     axes[-1].set_xlabel("total variation of the weights of the modes")
     _legend(figure, panels, hidden=())
     return figure
@@ -79,7 +79,7 @@ def _whisker(axes: Axes, place: float, method: str, row: Mapping[str, Any]) -> N
     axes.plot([middle], [place], marker, color=colour, mfc=face, ms=5 if method != "auto" else 7)
 
 
-def efficiency(tables: Tables, budget: int) -> Figure:
+def efficiency(tables: Tables, budget: int, terms: str) -> Figure:
     """Effective sizes over those of dense NUTS, by problem and method."""
     panels = _panels(tables, "efficiency", budget)
     figure, rows_of_axes = _stacked(panels, columns=2)
@@ -92,7 +92,7 @@ def efficiency(tables: Tables, budget: int) -> Figure:
         pair[1].set_ylim(pair[0].get_ylim())
         pair[0].set_title(f"{group.capitalize()}: per evaluation")
         pair[1].set_title("Per second")
-        note(pair[1], f"{budget:,} evaluations")
+        note(pair[1], terms)
     for axes in rows_of_axes[-2:]:
         axes.set_xlabel("effective sample size over that of dense NUTS")
     _legend(figure, panels, hidden=("smc", NUTS[0]))

@@ -58,8 +58,8 @@ def tables(rows: Sequence[Row], skipped: Mapping[str, str]) -> dict[str, Table]:
 
 
 def _of_group(group: str, rows: Sequence[Row]) -> Iterator[tuple[str, Table]]:
-    many = [_weights_row(*part) for part in _grouped(rows) if math.isfinite(part[1][0]["floor"])]
-    one = [_efficiency_row(*part) for part in _grouped(rows) if _has_one_mode(part[1])]
+    many = [_weights_row(*part) for part in grouped(rows) if math.isfinite(part[1][0]["floor"])]
+    one = [_efficiency_row(*part) for part in grouped(rows) if _has_one_mode(part[1])]
     if many:
         caption = "weights of the modes, total variation: median and worst over the seeds."
         yield f"weights-{group}", Table.stack(f"{group.capitalize()} problems: {caption}", many)
@@ -72,7 +72,7 @@ def _has_one_mode(rows: Sequence[Row]) -> bool:
     return str(rows[0]["kind"]) != "modes"
 
 
-def _grouped(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+def grouped(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """The rows of each problem, method and budget."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -180,15 +180,15 @@ def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
         f"{_listed(name for name, is_good in zip(many, good, strict=True) if not is_good)}",
         explanation=CURVED,
     )
-    rivals = {name: _best_rival(rows) for name, rows in many.items()}
-    ahead = {name: many[name][OURS]["median"] <= best for name, (_, best) in rivals.items() if best}
+    ahead = standings(many)
     if ahead:
-        behind = (f"{name} ({rivals[name][0]})" for name, is_ahead in ahead.items() if not is_ahead)
+        behind = (f"{name} ({rival})" for name, (rival, is_ahead) in ahead.items() if not is_ahead)
         yield Check.above(
             "final problems with many modes: share on which no peer has smaller errors",
-            np.mean(list(ahead.values())),
+            np.mean([is_ahead for _, is_ahead in ahead.values()]),
             SHARE,
-            reason=f"medians over the seeds; behind on {_listed(behind)}",
+            reason=f"medians over the seeds, and none above {FAILED_TV}: where all fail, none is "
+            f"ahead; behind on {_listed(behind)}",
         )
     silent = {name: rows[OURS]["silent_failures"] for name, rows in many.items()}
     yield Check.below(
@@ -201,8 +201,21 @@ def _weights_checks(many: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
     )
 
 
-def _best_rival(rows: Mapping[str, Row]) -> tuple[str, float]:
-    """The peer of the smallest median error, and that; 0 if there is none."""
+def standings(many: Mapping[str, Mapping[str, Row]]) -> dict[str, tuple[str, bool]]:
+    """Of each problem the best peer, and whether we are ahead of it.
+
+    A tie is to be ahead only where the answer is right: that nobody finds a mode is no success.
+    """
+    found = {}
+    for name, rows in many.items():
+        rival, best = best_rival(rows)
+        if OURS in rows and rival:
+            found[name] = rival, rows[OURS]["median"] <= min(best, FAILED_TV)
+    return found
+
+
+def best_rival(rows: Mapping[str, Row]) -> tuple[str, float]:
+    """The peer of the smallest median error, and that; no name if there is none."""
     found = {name: row["median"] for name, row in rows.items() if name != OURS}
     best = min(found, key=lambda name: found[name], default="")
     return best, found.get(best, 0.0)
@@ -230,10 +243,19 @@ def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
                 NOT_WORSE,
                 reason="the smaller of the ratios of bulk and tail sizes",
             )
-        if ours["kind"] == "light":
+
+
+def speed_checks(tables: Tables, budget: int) -> Iterator[Check]:
+    """The bar of effective draws per second, on the final problems with light tails.
+
+    Only runs that had the machine for themselves can be judged by it.
+    """
+    for name, rows in by_method(tables.get("efficiency-final"), budget).items():
+        references = [rows[method] for method in NUTS if method in rows]
+        if OURS in rows and references and rows[OURS]["kind"] == "light":
             yield Check.above(
                 f"{name}: effective draws per second, over the faster NUTS",
-                min(speed_ratio(ours, reference) for reference in references),
+                min(speed_ratio(rows[OURS], reference) for reference in references),
                 NOT_WORSE,
                 reason="without compilation; bulk or tail, whichever is smaller",
                 explanation=OVERHEAD,
@@ -243,6 +265,16 @@ def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
 def _calibration_check(
     many: Mapping[str, Mapping[str, Row]], one: Mapping[str, Mapping[str, Row]]
 ) -> Iterator[Check]:
+    """Whether errors are as large as they are said to be: on how many problems, within two.
+
+    A problem has up to three kinds of stated numbers: weights of modes or marginal probabilities,
+    many of them, of which the root mean square counts, and the log evidence.  Of each kind the
+    median over the seeds is taken.  The largest of all ratios would be the wrong measure: with
+    standard errors from eight systems a single ratio follows Student's t with seven degrees and is
+    beyond two in 9 % of all runs, and one of forty nearly always.  The median of five is beyond two
+    in 0.5 % where the errors are right, and in a quarter where they are stated at half their size.
+    A problem whose answer is wrong counts as missed, flagged or not.
+    """
     ratios = {}
     for group, error in ((many, "z_weights"), (one, "z_marginals")):
         for name, rows in group.items():
@@ -266,18 +298,20 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def verdict(tables: Tables, checks: Sequence[Check], budget: int) -> Verdict:
-    """How many of the bars were cleared, and on how many problems the errors were smallest."""
+def verdict(tables: Tables, checks: Sequence[Check], budget: int, terms: str) -> Verdict:
+    """How many of the bars were cleared, and on how many problems the errors were smallest.
+
+    terms: what was equal for all, such as "With 1,000 evaluations".
+    """
     words = []
     if checks:
         held = sum(check.holds for check in checks)
         words.append(f"{held} of {len(checks)} bars were cleared.")
     many = by_method(tables.get("weights-final"), budget)
-    compared = {name: rows for name, rows in many.items() if OURS in rows and len(rows) > 1}
-    if compared:
-        ahead = [rows[OURS]["median"] <= _best_rival(rows)[1] for rows in compared.values()]
+    ahead = [is_ahead for _, is_ahead in standings(many).values()]
+    if ahead:
         words.append(
-            f"With {budget:,} evaluations levymc.auto has the smallest errors of the weights on "
+            f"{terms} levymc.auto has the smallest errors of the weights on "
             f"{sum(ahead)} of {len(ahead)} final problems with many modes."
         )
     if "skipped" in tables:

@@ -64,19 +64,25 @@ def run_cell(config: Contest, cell: Cell, key: Any) -> CellResult:
     """The runs, measured; of a method that is missing, the reason."""
     if reason := peers.missing(cell["method"]):
         return {"problem": cell["problem"], "method": cell["method"], "skipped": reason}
-    rows = [_run(config, cell, key, seed) for seed in range(config.num_seeds)]
+    rows = [
+        run_once(cell["problem"], cell["method"], key, seed, config.budget)
+        for seed in range(config.num_seeds)
+    ]
+    return columns(rows)
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> CellResult:
+    """Runs as a cell holds them; `runs_of` gives them back."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _run(config: Contest, cell: Cell, key: Any, seed: int) -> dict[str, Any]:
-    problem = problems.get(cell["problem"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a sampler warns of is in its outcome
-        outcome = peers.run(problem, cell["method"], jax.random.fold_in(key, seed), config.budget)
+def run_once(name: str, method: str, key: Any, seed: int, budget: int) -> dict[str, Any]:
+    """A run of a method on a problem, measured."""
+    problem, outcome = problems.get(name), outcome_of(name, method, key, seed, budget)
     return {
         "problem": problem.name,
-        "method": cell["method"],
-        "budget": config.budget,
+        "method": method,
+        "budget": budget,
         "seed": seed,
         "group": problem.group,
         "kind": problem.kind,
@@ -86,19 +92,31 @@ def _run(config: Contest, cell: Cell, key: Any, seed: int) -> dict[str, Any]:
         "compiling": outcome.compiling,
         "is_flagged": outcome.is_flagged,
         "notes": " ".join(outcome.notes),
-        **metrics.as_row(metrics.measure(problem, outcome, config.budget)),
+        **metrics.as_row(metrics.measure(problem, outcome, budget)),
     }
+
+
+def outcome_of(name: str, method: str, key: Any, seed: int, budget: int) -> peers.Outcome:
+    """What a method leaves on a problem, with the time that it took."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a sampler warns of is in its outcome
+        return peers.run(problems.get(name), method, jax.random.fold_in(key, seed), budget)
 
 
 def summarise(config: Contest, results: Mapping[str, CellResult]) -> Tables:
+    return tables_of(results)
+
+
+def tables_of(results: Mapping[str, CellResult]) -> Tables:
+    """Those of any cells that hold runs."""
     skipped = {
         str(one["method"]): str(one["skipped"]) for one in results.values() if "skipped" in one
     }
-    rows = [row for one in results.values() if "skipped" not in one for row in _rows(one)]
+    rows = [row for one in results.values() if "skipped" not in one for row in runs_of(one)]
     return _judgement.tables(rows, skipped)
 
 
-def _rows(runs: CellResult) -> Iterator[dict[str, Any]]:
+def runs_of(runs: CellResult) -> Iterator[dict[str, Any]]:
     """Each run of a cell by itself."""
     for values in zip(*(np.asarray(column).tolist() for column in runs.values()), strict=True):
         yield dict(zip(runs, values, strict=True))
@@ -109,13 +127,18 @@ def checks(config: Contest, tables: Tables) -> list[Check]:
 
 
 def verdict(config: Contest, tables: Tables, checks: Sequence[Check]) -> Verdict:
-    return _judgement.verdict(tables, checks, config.budget)
+    return _judgement.verdict(tables, checks, config.budget, f"With {_terms(config)}")
+
+
+def _terms(config: Contest) -> str:
+    """What is equal for all methods."""
+    return f"{config.budget:,} evaluations"
 
 
 def figures(config: Contest, tables: Tables) -> dict[str, Figure]:
     return {
-        "contest-weights": _figures.weights(tables, config.budget),
-        "contest-efficiency": _figures.efficiency(tables, config.budget),
+        "contest-weights": _figures.weights(tables, config.budget, _terms(config)),
+        "contest-efficiency": _figures.efficiency(tables, config.budget, _terms(config)),
     }
 
 

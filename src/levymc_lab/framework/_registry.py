@@ -19,6 +19,7 @@ MODULES = {
     "sbn-stepsize": "levymc_lab.paper.sbn_stepsize",
     "contest": "levymc_lab.contest.experiment",
     "contest-large": "levymc_lab.contest.large",
+    "contest-seconds": "levymc_lab.contest.seconds",
 }
 
 

@@ -8,7 +8,9 @@ wherever there is one; else from a long run, which states its own standard error
 from . import _development as _development
 from . import _hard as _hard
 from . import _modes as _modes
+from . import _posteriordb as _posteriordb
 from . import _posteriors as _posteriors
+from . import _turned as _turned
 from ._problem import LEVELS as LEVELS
 from ._problem import Coordinate as Coordinate
 from ._problem import Marginal as Marginal

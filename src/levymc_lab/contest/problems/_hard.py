@@ -19,7 +19,7 @@ EFFECT_ERRORS = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 LOG_2PI = math.log(2 * math.pi)
 
 
-def _log_half_cauchy(log_scale: Any, width: float) -> Any:
+def log_half_cauchy(log_scale: Any, width: float) -> Any:
     """Of a half-Cauchy scale, the log density of its logarithm."""
     return (
         math.log(2 / (math.pi * width)) - jnp.log1p(jnp.exp(2 * log_scale) / width**2) + log_scale
@@ -42,7 +42,7 @@ def schools_noncentred(position: Array) -> Array:
 def _schools(mean: Array, log_scale: Array, z: Array, theta: Array) -> Array:
     errors = jnp.asarray(EFFECT_ERRORS, theta.dtype)
     fits = ((jnp.asarray(EFFECTS, theta.dtype) - theta) / errors) ** 2
-    priors = -(mean**2) / 50 + _log_half_cauchy(log_scale, 5.0) - jnp.sum(z**2) / 2
+    priors = -(mean**2) / 50 + log_half_cauchy(log_scale, 5.0) - jnp.sum(z**2) / 2
     height = -8.5 * LOG_2PI - math.log(5) - float(np.sum(np.log(EFFECT_ERRORS)))
     return priors - jnp.sum(fits) / 2 + height
 
@@ -55,7 +55,7 @@ def _mean_given_scale(log_scale: Any) -> tuple[Any, Any, Any]:
     centre = jnp.sum(y / variances, axis=1) / precision
     squares = jnp.sum(y**2 / variances, axis=1) - centre**2 * precision
     log_volume = jnp.sum(jnp.log(variances), axis=1) + jnp.log(precision) + math.log(25)
-    evidence = -squares / 2 - log_volume / 2 - 4 * LOG_2PI + _log_half_cauchy(log_scale, 5.0)
+    evidence = -squares / 2 - log_volume / 2 - 4 * LOG_2PI + log_half_cauchy(log_scale, 5.0)
     return centre, 1 / precision, evidence
 
 
@@ -179,7 +179,7 @@ def horseshoe_noncentred(position: Array) -> Array:
 
 
 def _horseshoe(log_tau: Array, log_lambda: Array, z: Array, beta: Array) -> Array:
-    priors = _log_half_cauchy(log_tau, 1.0) + jnp.sum(_log_half_cauchy(log_lambda, 1.0))
+    priors = log_half_cauchy(log_tau, 1.0) + jnp.sum(log_half_cauchy(log_lambda, 1.0))
     fits = jnp.sum((jnp.asarray(OBSERVED_MEANS, beta.dtype) - beta) ** 2)
     return priors - jnp.sum(z**2) / 2 - fits / 2 - 10 * LOG_2PI
 
@@ -189,8 +189,8 @@ def _horseshoe_truth(beta_of: Callable[[int], Callable[[np.ndarray], np.ndarray]
     log_tau, log_lambda = np.linspace(-16, 8, 601), np.linspace(-16, 16, 801)
     spread = np.exp(2 * (log_tau[:, None] + log_lambda))  # of shape (τ, λ)
     with jax.enable_x64(True):
-        prior_lambda = np.asarray(_log_half_cauchy(jnp.asarray(log_lambda), 1.0))
-        prior_tau = np.asarray(_log_half_cauchy(jnp.asarray(log_tau), 1.0))
+        prior_lambda = np.asarray(log_half_cauchy(jnp.asarray(log_lambda), 1.0))
+        prior_tau = np.asarray(log_half_cauchy(jnp.asarray(log_tau), 1.0))
     variances = 1 + spread
     step = log_lambda[1] - log_lambda[0]
     logs = [  # for each observation, of shape (τ, λ)

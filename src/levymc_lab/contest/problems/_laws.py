@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from scipy import stats
+from scipy.sparse import csgraph
 
 from ._problem import Coordinate, Group, Kind, Marginal, Problem, Truth
 
@@ -81,6 +82,30 @@ class Mixture:
             lambda xs: jax.lax.map(lambda x: jnp.argmax(self._logs(x)), xs, batch_size=1024)
         )
         return lambda xs: np.asarray(largest(xs))
+
+    def joined(self, dip: float) -> np.ndarray:
+        """Of each component the number of its top, if Gaussian spheres of one size.
+
+        Tops are found by the mean shift from the centres; two are one where the log density on the
+        line between them is nowhere lower than both by more than `dip`.
+        """
+        with jax.enable_x64(True):
+            centres = jnp.asarray(self.means)
+
+            @jax.jit
+            def shifted(x: Array) -> Array:
+                weights = jax.vmap(lambda one: jax.nn.softmax(self._logs(one)))
+                return jax.lax.fori_loop(0, 3000, lambda _, x: weights(x) @ centres, x)
+
+            tops = np.asarray(shifted(centres))
+            first, second = np.triu_indices(len(tops), 1)
+            shares = np.linspace(0, 1, 65)[:, None, None]
+            lines = jnp.asarray(tops[first] * (1 - shares) + tops[second] * shares)
+            heights = np.asarray(jax.jit(jax.vmap(jax.vmap(self.logdensity)))(lines))
+        is_one = np.minimum(heights[0], heights[-1]) - heights.min(axis=0) <= dip
+        links = np.zeros((len(tops), len(tops)), bool)
+        links[first[is_one], second[is_one]] = True
+        return csgraph.connected_components(links, directed=False)[1]
 
     def sample(self, key: Array, count: int) -> Array:
         key_component, key_noise = jax.random.split(key)

@@ -135,7 +135,7 @@ def _dugongs(**labels: Any) -> Problem:
         kept = masses > 1e-8
 
         def marginal(i: int) -> Marginal:
-            return _normals(masses[kept], means[kept, i], scales[kept, i], i)
+            return normals(masses[kept], means[kept, i], scales[kept, i], i)
 
         hyper = box.marginals((0, 1))
         others = tuple(
@@ -158,7 +158,7 @@ def _dugongs(**labels: Any) -> Problem:
     )
 
 
-def _normals(masses: np.ndarray, means: np.ndarray, scales: np.ndarray, index: int) -> Marginal:
+def normals(masses: np.ndarray, means: np.ndarray, scales: np.ndarray, index: int) -> Marginal:
     """The law of a coordinate that is a mixture of many normals, on a grid."""
     low, high = np.min(means - 8 * scales), np.max(means + 8 * scales)
     grid = np.linspace(low, high, 501)

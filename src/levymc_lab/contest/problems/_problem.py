@@ -114,12 +114,20 @@ class Truth:
     marginals: laws of coordinates, or of functions of the position.
     log_evidence: log ∫ exp(logdensity); NaN where it is not known.
     source: "formula", "quadrature", "symmetry", or "long run" where errors are stated.
+    joined: of each of the modes that the first way tells apart, the number of the top that it
+        belongs to, where parts of the law overlap so much that they share one.
     """
 
     source: str
     weights: tuple[np.ndarray, ...] = ()
     marginals: tuple[Marginal, ...] = ()
     log_evidence: float = float("nan")
+    joined: np.ndarray | None = None
+
+    @property
+    def groups(self) -> np.ndarray:
+        """`joined`, or each mode by itself."""
+        return np.arange(len(self.weights[0])) if self.joined is None else self.joined
 
 
 @dataclass(frozen=True, eq=False)
