@@ -71,7 +71,7 @@ def test_coordinates_are_driven_one_by_one():
 
 @pytest.mark.nightly
 def test_long_runs_have_the_law_of_the_target():
-    """Detects a shift of the distribution function by 0.1 and more: the bound and the step's bias."""
+    """Detects a shift of the distribution function by 0.1: the bound and the step's bias."""
     drift = drifts.stable_like(lambda x: -x * x / 2, heavy_to_the_right, radius=12.0, num_panels=8)
     algorithm = levymc.stable_like(lambda x: -x * x / 2, 1e-2, heavy_to_the_right, drift=drift)
     num_chains, start = 2000, jnp.zeros(2000)

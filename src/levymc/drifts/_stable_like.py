@@ -3,7 +3,6 @@ r"""The exact drift where the stability index is a function of the position."""
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma, gammaln
