@@ -36,6 +36,7 @@ from levymc.algorithms import levy_walk as levy_walk
 from levymc.algorithms import mafla as mafla
 from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
+from levymc.algorithms import stable_like as stable_like
 from levymc.algorithms import ula as ula
 from levymc.interop import optax as optax
 from levymc.run import Result as Result

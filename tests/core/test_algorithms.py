@@ -39,6 +39,9 @@ ALGORITHMS = {
     "fla": lambda f: levymc.fla(f, 0.1, 1.7),
     "fla, isotropic": lambda f: levymc.fla(f, 0.1, 1.7, noise=noises.isotropic()),
     "flmc": lambda f: levymc.flmc(f, 0.1, 1.7, drift=drifts.quadrature(f, 1.7, num_nodes=16)),
+    "stable_like": lambda f: levymc.stable_like(
+        f, 0.1, lambda x: 1.7, drift=lambda x: jax.tree.map(jnp.negative, x)
+    ),
     "ula": lambda f: levymc.ula(f, 0.1),
     "mafla": lambda f: levymc.mafla(f, 0.5, 1.8),
     "levy_walk": lambda f: levymc.levy_walk(f, 1.0),

@@ -21,3 +21,4 @@ from ._levy_walk import levy_walk as levy_walk
 from ._mafla import mafla as mafla
 from ._sgfla import sgfla as sgfla
 from ._sgfla import sgld as sgld
+from ._stable_like import stable_like as stable_like

@@ -23,4 +23,6 @@ from ._drift import scaled_gradient as scaled_gradient
 from ._gaussian import gaussian as gaussian
 from ._gaussian_mixture import gaussian_mixture as gaussian_mixture
 from ._quadrature import quadrature as quadrature
+from ._stable_like import AlphaFunction as AlphaFunction
+from ._stable_like import stable_like as stable_like
 from ._stable_target import stable_target as stable_target
