@@ -125,7 +125,7 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
     places = places_for(max(count, min(64, spare * count)))
     reference = assemble(prior, target.dtype, places)
     drawn = np.asarray(jax.vmap(reference.sample)(jax.random.split(key, TRIAL)), np.float64)
-    harmonic = _harmonic_of_proposals(target.values(drawn) - log_reference(reference, drawn))
+    harmonic = _harmonic_of_proposals(target.values(drawn) - log_reference(prior, drawn))
     num_rungs = 1 if harmonic > ENOUGH else FIRST_RUNGS
     nothing = np.zeros((0, 0))
     ladder = Ladder(
@@ -223,7 +223,7 @@ def _adapted(
         (_joined(draws.points[half, first:]), _joined(draws.values[half, first:]))
         for half in (halves if number % 2 == 0 else halves[::-1])
     )
-    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out, target.dtype)
+    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out)
     rejections = 1 - _mean(result.info.swap_rates[:, first:])
     if ladder.has_axes and len(ladder.betas) == 1:
         betas, barrier = ladder.betas, ladder.barrier

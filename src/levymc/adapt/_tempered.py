@@ -238,7 +238,7 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             jax.random.fold_in(key, 1), (num_halves, num_rungs - 1), flat.dtype
         )
         halves = (noise, to_swap, self.log_chances.astype(flat.dtype), _offers(num_rungs))
-        state, infos = jax.lax.scan(
+        state, infos = _scanned(
             lambda state, half: self._half_step(state, *half, unflatten), state, halves
         )
         known = {
@@ -334,6 +334,14 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             return ravel_pytree(moved.position)[0]
 
         return step
+
+
+def _scanned(half_step: Callable[[Any, Any], Any], state: Any, halves: Any) -> tuple[Any, Any]:
+    """`jax.lax.scan`, but one half by itself: what depends on parameters alone is then seen to."""
+    if len(halves[-1]) > 1:
+        return jax.lax.scan(half_step, state, halves)
+    state, info = half_step(state, jax.tree.map(lambda leaf: leaf[0], halves))
+    return state, jax.tree.map(lambda leaf: leaf[None], info)
 
 
 def _last_known(values: Array) -> Array:
