@@ -211,9 +211,7 @@ def weights_of(components: np.ndarray, basins: Basins) -> tuple[np.ndarray, np.n
     return each.mean(axis=0), np.sqrt(variance)
 
 
-def found_modes(
-    target: Target, modes: Modes, basins: Basins, components: np.ndarray
-) -> FoundModes:
+def found_modes(target: Target, modes: Modes, basins: Basins, components: np.ndarray) -> FoundModes:
     weight, error = weights_of(components, basins)
     order = np.argsort(-weight, kind="stable")
     return FoundModes(

@@ -176,9 +176,7 @@ def places_for(count: int) -> int:
 def assemble(fit: Fit, dtype: Any, places: int | None = None) -> Reference:
     """The mixture of a fit with its wide component, which comes first."""
     host = assemble_on_host(fit, places or places_for(len(fit.weights)))
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, None if leaf.dtype == bool else dtype), host
-    )
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, None if leaf.dtype == bool else dtype), host)
 
 
 def assemble_on_host(fit: Fit, places: int) -> Reference:

@@ -239,7 +239,7 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         )
         halves = (noise, to_swap, self.log_chances.astype(flat.dtype), _offers(num_rungs))
         state, infos = _scanned(
-            lambda state, half: self._half_step(state, *half, unflatten), state, halves
+            lambda state, half: self._half_step(state, *half, unflatten=unflatten), state, halves
         )
         known = {
             name: _last_known(getattr(infos, name))
