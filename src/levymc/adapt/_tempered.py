@@ -238,9 +238,12 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             jax.random.fold_in(key, 1), (num_halves, num_rungs - 1), flat.dtype
         )
         halves = (noise, to_swap, self.log_chances.astype(flat.dtype), _offers(num_rungs))
-        state, infos = _scanned(
-            lambda state, half: self._half_step(state, *half, unflatten=unflatten), state, halves
-        )
+
+        def half_step(state: TemperedState, half: Any) -> tuple[TemperedState, TemperedInfo]:
+            noise, to_swap, log_chances, is_offered = half
+            return self._half_step(state, noise, to_swap, log_chances, is_offered, unflatten)
+
+        state, infos = _scanned(half_step, state, halves)
         known = {
             name: _last_known(getattr(infos, name))
             for name in ("acceptance_rate", "local_rates", "swap_rates", "jump_rates")
