@@ -192,7 +192,7 @@ def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
         )
 
     known = begin()
-    assert len(known.modes) == 2
+    assert len(known.modes.weight) == 2
     adapt, calls = _auto.adapt_ladder, []
 
     def fatal(*given):

@@ -81,12 +81,12 @@ def test_draws_count_to_the_mode_they_climb_to_whatever_components_are_called(ta
     before = target.evaluations
     basins = basins_of(target, ladder, monitor, plan, exploration, points)
     assert target.evaluations - before <= 2000
-    weight, error = weights_of(components_of(target, ladder, points), basins)
+    weight, error = weights_of(components_of(ladder, points), basins)
     truth = np.array([(modes == number).mean() for number in range(3)])
     np.testing.assert_allclose(weight, truth, atol=2e-3)
     spread = np.array([(modes == number).mean(axis=1).std(ddof=1) for number in range(3)])
     np.testing.assert_allclose(error, spread / np.sqrt(8), rtol=0.1)
-    wrong, _ = weights_of(components_of(target, ladder, points), Basins.as_made(ladder.fit, 3))
+    wrong, _ = weights_of(components_of(ladder, points), Basins.as_made(ladder.fit, 3))
     assert np.abs(wrong - truth).max() > 0.1
 
 

@@ -27,6 +27,7 @@ from ._many import (
     Sampled,
     adapt_ladder,
     basins_of,
+    components_of,
     draw,
     draws_of,
     evidence,
@@ -297,8 +298,8 @@ class _Run:
     def finished(self, sampled: Sampled) -> AutoResult:
         target, (result, ladder, modes, _, basins) = self.target, sampled
         points = target.flattened(result.positions)
-        reasons = objections(target, ladder, modes, sampled)
-        reasons[:0] = _of_search(modes)
+        components = components_of(ladder, points)
+        reasons = _of_search(modes) + objections(points, components, sampled)
         rungs = len(ladder.betas)
         kernel = (
             f"tempering from a mixture of {len(ladder.fit.weights)} t laws over {rungs} "
@@ -307,7 +308,7 @@ class _Run:
         if ladder.has_axes:
             kernel += "; jumps along axes to where other draws were"
         pooled = is_pooled(ladder.prior)
-        listed = None if pooled else found_modes(target, ladder, modes, basins, points)
+        listed = None if pooled else found_modes(target, modes, basins, components)
         return self.ended(
             result,
             listed,
@@ -381,8 +382,9 @@ class _Run:
             f"Lévy walks from the starts saw what {modes.num_modes} components fit; nothing tells "
             "whether there is more."
         )
-        reasons = objections(target, ladder, modes, sampled)
-        listed = found_modes(target, ladder, modes, basins, points)
+        components = components_of(ladder, points)
+        reasons = objections(points, components, sampled)
+        listed = found_modes(target, modes, basins, components)
         return self.ended(
             result, listed, evidence(ladder, result), reasons, kernel, searched, GIVEN
         )

@@ -21,6 +21,7 @@ AT_ONCE = 256  # points
 ITERATIONS = 1000
 TOLERANCE = 1e-10
 FEWEST_DRAWS = 8  # of a chain
+MOST_TO_FIT = 4000  # draws: more would not change the map
 MOST_DRAWS = 4000  # of the posterior, and as many of the proposal
 
 
@@ -82,7 +83,8 @@ def log_evidence(
     positions = draws.positions if isinstance(draws, Result) else draws
     chains = _chains(positions)
     half = chains.shape[1] // 2
-    fitted = fit(chains[:, :half].reshape(-1, chains.shape[2])).map
+    first = chains[:, : half : -(-len(chains) * half // MOST_TO_FIT)]
+    fitted = fit(first.reshape(-1, chains.shape[2])).map
     num_used = len(chains) * (chains.shape[1] - half)
     used = slice(half, None, -(-num_used // most_draws))
     points = chains[:, used]

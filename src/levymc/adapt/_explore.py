@@ -18,6 +18,7 @@ from ._relax import KNOWN, NEAR, TOP, Known, relax
 from ._target import Target
 
 BATCH = 16  # relaxations at once
+AHEAD = 16  # batches of jumps that are drawn at once
 LARGEST_RADIUS = 300.0
 ALPHA = 1.2
 PATIENCE = 0.08  # of the budget may pass without a new mode
@@ -28,6 +29,7 @@ NUM_BETWEEN = 7  # points on the segment between two modes
 DIP = 0.2  # nats below both ends, without which two modes are one
 NEIGHBOURS = 3
 NEGLIGIBLE = 12.0  # nats of log mass below the best
+HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
 MANY = 64
 MOST_NEIGHBOURS = 300
 NEIGHBOURHOOD = 30.0  # the largest radius around a mode in which its neighbours are looked for
@@ -177,6 +179,7 @@ class Jumps:
 
     def __init__(self, key: Any) -> None:
         self.key, self.count = key, 0
+        self.heavy = np.zeros((0, 0))
 
     def _next(self) -> tuple[Any, np.random.Generator]:
         self.count += 1
@@ -194,8 +197,10 @@ class Jumps:
     def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
         """A batch of points, and the scales of the modes they come from."""
         key, rng = self._next()
-        dimension = len(modes[0].location)
-        heavy = np.asarray(stable.sample(key, ALPHA, (BATCH, dimension)), np.float64)
+        if not len(self.heavy):  # some batches at once: a call takes longer than its numbers
+            size = (AHEAD * BATCH, len(modes[0].location))
+            self.heavy = np.asarray(stable.sample(key, ALPHA, size), np.float64)
+        heavy, self.heavy = self.heavy[:BATCH], self.heavy[BATCH:]
         points, scales = [], []
         for jump in heavy:
             mode = modes[rng.integers(len(modes))]
@@ -320,6 +325,8 @@ class Atlas:
             gain = gradient @ covariance @ gradient / 2
             if gain < POLISHED:
                 return _mode(point, value, covariance)
+            if self._is_hopeless(value + gain, covariance):
+                return None
             lengths = 0.25 ** np.arange(4.0)
             steps = point + lengths[:, None] * (covariance @ gradient)
             values, gradients = self.target.gradients(steps)
@@ -328,6 +335,12 @@ class Atlas:
                 return None
             point, value, gradient = steps[best], values[best], gradients[best]
         return None
+
+    def _is_hopeless(self, value: float, covariance: np.ndarray) -> bool:
+        """Whether a top of this height and width would have next to no mass."""
+        found = _mode(np.zeros(len(covariance)), value, covariance)
+        most = max((mode.log_mass for mode in self.modes), default=-np.inf)
+        return found is not None and found.log_mass < most - HOPELESS
 
     def _same_as(self, found: Mode) -> int | None:
         """The number of the known mode that this is, by distance or for want of a dip between."""

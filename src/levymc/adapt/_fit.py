@@ -1,21 +1,18 @@
 r"""Fit the reference to draws of the target, and judge it on others."""
 
 from collections.abc import Iterator
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
-from ._reference import Fit, Reference, assemble, log_t, places_for
+from ._reference import Fit, assemble_on_host, log_t, places_for
 
 DEGREES = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, np.inf)
 NUM_ITERATIONS = 12  # of expectation and maximisation
 KEPT = 0.1  # of the weights stays what exploration says
 MOST_COMPONENTS = 64
 MOST_POINTS = 4096  # to fit to
-BATCH = 1024
+MOST_HELD_OUT = 8192  # to judge by
+BATCH = 4096  # points at once, which the caches hold
 FEWEST = 10  # draws for each component that is split
 
 
@@ -39,29 +36,33 @@ def harmonic_acceptance(log_ratios: np.ndarray) -> float:
     return float(1 / np.mean(1 / np.maximum(acceptance, 1e-300)))
 
 
-def log_components(reference: Reference, points: np.ndarray) -> np.ndarray:
-    """log of each summand of q at each of the points."""
-    dtype, parts = reference.means.dtype, []
+def squared_distances(means: np.ndarray, inverses: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """|L_k⁻¹(x − μ_k)|² for each of the points and components."""
+    squares = np.empty((len(points), len(means)))
+    for number, (mean, inverse) in enumerate(zip(means, inverses, strict=True)):
+        whitened = (points - mean) @ inverse.T
+        squares[:, number] = np.einsum("ni,ni->n", whitened, whitened)
+    return squares
+
+
+def log_components(fit: Fit, points: np.ndarray) -> np.ndarray:
+    """log of each summand of q at each of the points, the wide component first."""
+    reference = assemble_on_host(fit, len(fit.weights) + 1)
+    parts = [np.zeros((0, len(fit.weights) + 1))]
     for begin in range(0, len(points), BATCH):
         part = points[begin : begin + BATCH]
-        padded = np.concatenate([part, np.repeat(part[:1], BATCH - len(part), axis=0)])
-        found = np.asarray(_log_components(reference, jnp.asarray(padded, dtype)), np.float64)
-        parts.append(found[: len(part)])
-    return np.concatenate(parts) if parts else np.zeros((0, len(reference.degrees)))
+        squares = squared_distances(reference.means, reference.inverses, part)
+        parts.append(reference.log_summands(squares, np))
+    return np.concatenate(parts)
 
 
-@jax.jit
-def _log_components(reference: Reference, points: Array) -> Array:
-    return jax.vmap(reference.log_components)(points)
+def log_reference(fit: Fit, points: np.ndarray) -> np.ndarray:
+    return np.logaddexp.reduce(log_components(fit, points), axis=-1)
 
 
-def log_reference(reference: Reference, points: np.ndarray) -> np.ndarray:
-    return np.logaddexp.reduce(log_components(reference, points), axis=-1)
-
-
-def score(fit: Fit, points: np.ndarray, values: np.ndarray, *, dtype: Any) -> float:
+def score(fit: Fit, points: np.ndarray, values: np.ndarray) -> float:
     """The harmonic acceptance of a fit on draws that it was not made from."""
-    return harmonic_acceptance(values - log_reference(assemble(fit, dtype), points))
+    return harmonic_acceptance(values - log_reference(fit, points))
 
 
 def improve(
@@ -69,31 +70,35 @@ def improve(
     prior: Fit,
     points: np.ndarray,
     held_out: tuple[np.ndarray, np.ndarray],
-    dtype: Any,
 ) -> tuple[Fit, float]:
     """The best of several fits by its score on the draws that are held out."""
-    best, best_score = current, score(current, *held_out, dtype=dtype)
+    held_out = _thinned(held_out[0], MOST_HELD_OUT), _thinned(held_out[1], MOST_HELD_OUT)
+    best, best_score = current, score(current, *held_out)
     for candidate in _candidates(current, prior, points):
-        found = score(candidate, *held_out, dtype=dtype)
+        found = score(candidate, *held_out)
         if found > best_score * 1.01:
             best, best_score = candidate, found
     for degrees in DEGREES:
         candidate = best._replace(degrees=np.full(len(best.weights), degrees))
-        found = score(candidate, *held_out, dtype=dtype)
+        found = score(candidate, *held_out)
         if found > best_score * 1.01:
             best, best_score = candidate, found
     return best, best_score
 
 
 def _candidates(current: Fit, prior: Fit, points: np.ndarray) -> Iterator[Fit]:
-    chosen = np.linspace(0, len(points) - 1, min(len(points), MOST_POINTS)).astype(int)
-    points = points[chosen]
+    points = _thinned(points, MOST_POINTS)
     yield reweighted(prior, prior, points)
     fitted = expectation_maximisation(current, prior, points)
     yield fitted
     split = split_components(fitted, points)
     if split is not None:
         yield expectation_maximisation(split, prior, points)
+
+
+def _thinned(array: np.ndarray, most: int) -> np.ndarray:
+    """Evenly."""
+    return array[np.linspace(0, len(array) - 1, min(len(array), most)).astype(int)]
 
 
 def reweighted(fit: Fit, prior: Fit, points: np.ndarray) -> Fit:
@@ -138,13 +143,9 @@ def _kept(weights: np.ndarray, fit: Fit, prior: Fit) -> np.ndarray:
 def _responsibilities(fit: Fit, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shares of the components in each point, and the t law's weight of the point in each."""
     dimension = points.shape[1]
-    squares = np.empty((len(points), len(fit.weights)))
-    halves = np.empty(len(fit.weights))
-    for number, (mean, covariance) in enumerate(zip(fit.means, fit.covariances, strict=True)):
-        factor = np.linalg.cholesky(covariance)
-        whitened = np.linalg.solve(factor, (points - mean).T)
-        squares[:, number] = np.sum(whitened**2, axis=0)
-        halves[number] = np.sum(np.log(np.diag(factor)))
+    factors = np.linalg.cholesky(fit.covariances)
+    squares = squared_distances(fit.means, np.linalg.inv(factors), points)
+    halves = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     heights = log_t(squares, fit.degrees, dimension, np)
     logs = np.log(np.maximum(fit.weights, 1e-300)) - halves + heights
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -49,7 +49,7 @@ def fit_mixture(target: Target, points: np.ndarray) -> Fit:
         np.full(1, LAPLACE_DEGREES),
         np.zeros(1, int),
     )
-    best, best_score = fit, score(fit, others, values, dtype=target.dtype)
+    best, best_score = fit, score(fit, others, values)
     thinned = everything[:: max(1, len(everything) // 4000)]
     for _ in range(SPLITS):
         candidate = split_components(fit._replace(mode=np.arange(len(fit.weights))), thinned)
@@ -57,7 +57,7 @@ def fit_mixture(target: Target, points: np.ndarray) -> Fit:
             break
         candidate = candidate._replace(mode=np.arange(len(candidate.weights)))
         fit = expectation_maximisation(candidate, candidate, thinned)
-        found = score(fit, others, values, dtype=target.dtype)
+        found = score(fit, others, values)
         if found > best_score:
             best, best_score = fit, found
     return best._replace(mode=np.arange(len(best.weights)))

@@ -20,10 +20,13 @@ NUM_SYSTEMS = 8  # independent of each other: their spread gives the standard er
 LENGTHS = np.array([1, 2, 4, 8, 16]) / 31  # of the rounds
 FEWEST_STEPS = 8  # of a round
 MOST_OVER = 1.5  # times what adaptation should cost, where rounds are of the fewest steps
+SETTLING = 2  # the first round after which adaptation may end
+SETTLED = 1.02  # times the harmonic acceptance before, below which it does
 FIRST_RUNGS = 8
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32)  # each number is another program
 GOOD, POOR = 0.8, 0.05  # harmonic acceptance
 TRIAL = 256  # draws of the reference, to see whether one rung will do
+FIRST_DEGREES = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, np.inf)  # of freedom, for one mode
 ENOUGH = 0.25  # harmonic acceptance for that
 NUM_VALUES = 128  # that a kernel along an axis remembers
 TRYING = 2  # rounds in which another basis may be tried
@@ -123,9 +126,7 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
     spare = 4 if target.dimension <= 10 else 1
     count = len(prior.weights)
     places = places_for(max(count, min(64, spare * count)))
-    reference = assemble(prior, target.dtype, places)
-    drawn = np.asarray(jax.vmap(reference.sample)(jax.random.split(key, TRIAL)), np.float64)
-    harmonic = _harmonic_of_proposals(target.values(drawn) - log_reference(reference, drawn))
+    prior, harmonic = _tried(target, key, prior, places)
     num_rungs = 1 if harmonic > ENOUGH else FIRST_RUNGS
     nothing = np.zeros((0, 0))
     ladder = Ladder(
@@ -148,15 +149,54 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
     return ladder._replace(chances=_chances(ladder))
 
 
-def _harmonic_of_proposals(log_ratios: np.ndarray) -> float:
-    """The harmonic acceptance, from draws of q instead of π: these are weighed by π/q."""
+def _tried(target: Target, key: Any, prior: Fit, places: int) -> tuple[Fit, float]:
+    """The fit, or for one mode the best of the t laws of its curvature; its harmonic acceptance.
+
+    In many dimensions a t law is much wider than its curvature at the top tells, by (ν + d)/ν in
+    the variance; of one mode this is seen at once, of several when the rounds fit them.
+    """
+    fits = [prior]
+    if len(prior.weights) == 1 and target.has_gradient and not is_pooled(prior):
+        fits = [_of_curvature(prior, degrees) for degrees in FIRST_DEGREES]
+    keys, drawn = jax.random.split(key, TRIAL), []
+    for number, fit in enumerate(fits):
+        reference = assemble(fit, target.dtype, places)
+        drawn.append(_drawn(reference, keys[number :: len(fits)]))
+    points = np.concatenate(drawn)
+    values = target.values(points)
+    logs = np.array([log_reference(fit, points) for fit in fits])
+    together = np.logaddexp.reduce(logs, axis=0) - np.log(len(fits))
+    found = [harmonic_of_proposals(values - own, own - together) for own in logs]
+    best = int(np.argmax(found))
+    return fits[best], found[best]
+
+
+@jax.jit
+def _drawn(reference: Any, keys: Any) -> Any:
+    return jax.vmap(reference.sample)(keys)
+
+
+def _of_curvature(prior: Fit, degrees: float) -> Fit:
+    """The t law with the curvature of a fit at its top."""
+    wider = 1 + prior.means.shape[1] / degrees
+    return prior._replace(covariances=wider * prior.covariances, degrees=np.full(1, degrees))
+
+
+def harmonic_of_proposals(log_ratios: np.ndarray, log_shares: np.ndarray) -> float:
+    """The harmonic acceptance, from draws of another law p instead of π.
+
+    log_ratios: log φ − log q, up to a constant.  log_shares: log q − log p.
+    """
     known = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     if not np.any(np.isfinite(known)):
         return 0.0
     weights = np.exp(known - known.max())
-    positive = weights[weights > 1e-300]
-    acceptance = np.minimum(1.0, weights[None] / positive[:, None]).mean(axis=1)
-    return float(positive.sum() / np.sum(positive / acceptance))
+    proposed = np.exp(log_shares - log_shares.max())
+    positive = weights > 1e-300
+    ratios = np.minimum(1.0, weights[None] / weights[positive, None])
+    acceptance = np.maximum(ratios @ (proposed / proposed.sum()), 1e-300)
+    of_target = (weights * proposed)[positive]
+    return float(of_target.sum() / np.sum(of_target / acceptance))
 
 
 def _starts(target: Target, key: Any, fit: Fit) -> np.ndarray:
@@ -191,8 +231,17 @@ def rounds(
         draws = draws_of(target, result)
         if look(ladder, draws, number):
             return ladder
+        before = ladder.harmonic
         ladder = _adapted(target, jax.random.fold_in(key, number), ladder, result, draws, number)
+        if number >= SETTLING and _is_settled(ladder, before):
+            return ladder
     return ladder
+
+
+def _is_settled(ladder: Ladder, before: float) -> bool:
+    """Whether longer rounds would buy little: draws are worth more."""
+    is_good = len(ladder.betas) == 1 and ladder.harmonic > GOOD
+    return is_good and ladder.harmonic < SETTLED * before
 
 
 def run(
@@ -223,7 +272,7 @@ def _adapted(
         (_joined(draws.points[half, first:]), _joined(draws.values[half, first:]))
         for half in (halves if number % 2 == 0 else halves[::-1])
     )
-    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out, target.dtype)
+    fit, harmonic = improve(ladder.fit, ladder.prior, points, held_out)
     rejections = 1 - _mean(result.info.swap_rates[:, first:])
     if ladder.has_axes and len(ladder.betas) == 1:
         betas, barrier = ladder.betas, ladder.barrier

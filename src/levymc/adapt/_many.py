@@ -27,7 +27,7 @@ from ._ladder import (
     spent_on,
 )
 from ._outcome import FoundModes
-from ._reference import Fit, assemble
+from ._reference import Fit
 from ._stages import Stages
 from ._target import Target
 
@@ -40,6 +40,7 @@ LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found la
 DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
 FEWEST_EFFECTIVE = 400
+MOST_RANKED = 2000  # draws of a system
 GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
 ENOUGH_SEEN = 2  # the round in which that is given up
 
@@ -182,7 +183,7 @@ def basins_of(
     numbers = atlas.relax(chosen, np.full(len(chosen), atlas.modes[0].scale))
     is_known = (numbers >= 0) & (numbers < modes.num_modes)
     counted = np.zeros_like(made.shares)
-    np.add.at(counted, (components_of(target, ladder, chosen)[is_known], numbers[is_known]), 1.0)
+    np.add.at(counted, (components_of(ladder, chosen)[is_known], numbers[is_known]), 1.0)
     totals = counted.sum(axis=1)
     shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
     return Basins(shares, totals)
@@ -191,11 +192,9 @@ def basins_of(
 # What the draws say.
 
 
-def components_of(target: Target, ladder: Ladder, points: np.ndarray) -> np.ndarray:
+def components_of(ladder: Ladder, points: np.ndarray) -> np.ndarray:
     """The component of the reference with the largest share at each point."""
-    reference = assemble(ladder.fit, target.dtype)
-    flat = points.reshape(-1, points.shape[-1])
-    logs = log_components(reference, flat)[:, 1 : len(ladder.fit.weights) + 1]
+    logs = log_components(ladder.fit, points.reshape(-1, points.shape[-1]))[:, 1:]
     return np.argmax(logs, axis=1).reshape(points.shape[:-1])
 
 
@@ -212,10 +211,8 @@ def weights_of(components: np.ndarray, basins: Basins) -> tuple[np.ndarray, np.n
     return each.mean(axis=0), np.sqrt(variance)
 
 
-def found_modes(
-    target: Target, ladder: Ladder, modes: Modes, basins: Basins, points: np.ndarray
-) -> FoundModes:
-    weight, error = weights_of(components_of(target, ladder, points), basins)
+def found_modes(target: Target, modes: Modes, basins: Basins, components: np.ndarray) -> FoundModes:
+    weight, error = weights_of(components, basins)
     order = np.argsort(-weight, kind="stable")
     return FoundModes(
         target.positions(modes.location[order]),
@@ -251,12 +248,11 @@ def evidence(ladder: Ladder, result: Result) -> Evidence:
     return Evidence(float(total), float(error), 0)
 
 
-def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -> list[str]:
+def objections(points: np.ndarray, components: np.ndarray, sampled: Sampled) -> list[str]:
     """Reasons not to trust the draws."""
     found = []
-    points = target.flattened(sampled.result.positions)
-    found_in = sampled.basins.modes[components_of(target, ladder, points)]
-    worst = disagreement(points, found_in, modes.num_modes)
+    ladder = sampled.ladder
+    worst = disagreement(points, sampled.basins.modes[components], sampled.modes.num_modes)
     if worst > DISAGREEING:
         found.append(
             f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "
@@ -284,10 +280,7 @@ def objections(target: Target, ladder: Ladder, modes: Modes, sampled: Sampled) -
 
 def too_few(points: np.ndarray) -> list[str]:
     """A reason, where the draws of some coordinate are worth few independent ones."""
-    worst = np.inf
-    for coordinate in np.moveaxis(points, -1, 0):
-        ranks = np.argsort(np.argsort(coordinate, axis=None)).reshape(coordinate.shape)
-        worst = min(worst, effective_size(ranks.astype(float)))
+    worst = min(effective_size(ranks) for ranks in _ranks(points))
     if worst >= FEWEST_EFFECTIVE:
         return []
     return [
@@ -300,10 +293,7 @@ def too_few(points: np.ndarray) -> list[str]:
 def disagreement(points: np.ndarray, modes: np.ndarray, count: int) -> float:
     """The largest √(1 + between/within) of ranks of coordinates and of modes, over the systems."""
     columns = [(modes == number).astype(float) for number in range(min(count, 256))]
-    thinned = points[:, :: max(1, points.shape[1] // 2000)]
-    for coordinate in np.moveaxis(thinned, -1, 0):
-        order = np.argsort(np.argsort(coordinate, axis=None)).reshape(coordinate.shape)
-        columns.append(order.astype(float))
+    columns += _ranks(points)
     worst = 1.0
     for column in columns:
         within = column.var(axis=1).mean()
@@ -314,3 +304,14 @@ def disagreement(points: np.ndarray, modes: np.ndarray, count: int) -> float:
         elif between > 1e-4 * max(column.max() ** 2, 1.0):
             worst = float("inf")
     return worst
+
+
+def _ranks(points: np.ndarray) -> list[np.ndarray]:
+    """Of each coordinate, among the draws of all systems; of enough draws to judge by."""
+    thinned = points[:, :: max(1, points.shape[1] // MOST_RANKED)]
+    found = []
+    for coordinate in np.moveaxis(thinned, -1, 0):
+        ranks = np.empty(coordinate.size)
+        ranks[np.argsort(coordinate, axis=None)] = np.arange(coordinate.size)
+        found.append(ranks.reshape(coordinate.shape))
+    return found

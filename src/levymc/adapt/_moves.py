@@ -16,9 +16,10 @@ from jaxtyping import Array
 
 from levymc._trees import module
 
-from ._reference import MOST_DEGREES, NO_WEIGHT, Reference, choose
+from ._reference import NO_WEIGHT, NUM_UNIFORMS, Reference, choose
 
-NUM_UNIFORMS = 8
+NUM_CHOICES = 6  # uniform numbers of a move, beside those of a draw of the reference
+ALONG_AXES = 6  # normal numbers of a jump along an axis
 FAR = 6.0  # widths of a kernel: three standard deviations of a mode
 LONGEST_DRIFT = 2.0  # of a local move, in units of √d
 
@@ -100,7 +101,10 @@ class Axes:
 
 
 class Noise(NamedTuple):
-    """All that is random in a move; drawn together, as each call compiles anew."""
+    """All that is random in a move; drawn together, as each call compiles anew.
+
+    Of the kinds of moves one is made, whichever the first uniform number says: they share the rest.
+    """
 
     uniforms: Array
     normals: Array
@@ -111,8 +115,8 @@ def draw_noise(key: Array, shape: tuple[int, ...], dimension: int, dtype: Any) -
     """The noise of moves along some axes."""
     key_uniform, key_normal, key_other = jax.random.split(key, 3)
     return Noise(
-        jax.random.uniform(key_uniform, (*shape, NUM_UNIFORMS), dtype),
-        jax.random.normal(key_normal, (*shape, 2 * dimension + MOST_DEGREES), dtype),
+        jax.random.uniform(key_uniform, (*shape, NUM_CHOICES + NUM_UNIFORMS), dtype),
+        jax.random.normal(key_normal, (*shape, max(dimension + 1, ALONG_AXES)), dtype),
         jax.random.split(key_other, shape),
     )
 
@@ -143,18 +147,18 @@ def move(
     kind = choose(log_chances, to_choose)
     if foreign is not None:
         return _by_another(noise.key, to_accept, kind, point, beta, reference, evaluate, foreign)
-    normals, others = noise.normals[: point.x.size], noise.normals[point.x.size :]
+    normals = noise.normals[: point.x.size]
     component = choose(point.components, to_belong)
     local = _Local(reference, beta, step, component, has_gradient)
     shift = local.drift(point) + step * normals
     leap = _deterministic(to_leap, point, reference, component)
     candidates = [
         point.x + reference.factors[component] @ shift,
-        reference.draw(jnp.stack(of_reference), others),
+        reference.draw(jnp.stack(of_reference), noise.normals),
         leap.x,
     ]
     if axes is not None:
-        along = _along_axis(axis, value, others, point, axes)
+        along = _along_axis(axis, value, noise.normals, point, axes)
         candidates.append(along.x)
     chosen = jnp.minimum(kind, len(candidates) - 1)
     there = evaluate(jnp.stack(candidates)[chosen])

@@ -269,9 +269,7 @@ def _inverse(m: TailMap, x: Any, xp: Any) -> Any:
 
 def _solve(factor: Any, y: Any, xp: Any) -> Any:
     if xp is np:
-        import scipy.linalg  # only here, as it takes a third of a second
-
-        return scipy.linalg.solve_triangular(factor, y.T, lower=True).T
+        return y @ np.linalg.inv(factor).T  # of many rows: a product is ten times as fast
     return jax.scipy.linalg.solve_triangular(factor, y, lower=True)
 
 

@@ -238,9 +238,12 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             jax.random.fold_in(key, 1), (num_halves, num_rungs - 1), flat.dtype
         )
         halves = (noise, to_swap, self.log_chances.astype(flat.dtype), _offers(num_rungs))
-        state, infos = jax.lax.scan(
-            lambda state, half: self._half_step(state, *half, unflatten), state, halves
-        )
+
+        def half_step(state: TemperedState, half: Any) -> tuple[TemperedState, TemperedInfo]:
+            noise, to_swap, log_chances, is_offered = half
+            return self._half_step(state, noise, to_swap, log_chances, is_offered, unflatten)
+
+        state, infos = _scanned(half_step, state, halves)
         known = {
             name: _last_known(getattr(infos, name))
             for name in ("acceptance_rate", "local_rates", "swap_rates", "jump_rates")
@@ -334,6 +337,14 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             return ravel_pytree(moved.position)[0]
 
         return step
+
+
+def _scanned(half_step: Callable[[Any, Any], Any], state: Any, halves: Any) -> tuple[Any, Any]:
+    """`jax.lax.scan`, but one half by itself: what depends on parameters alone is then seen to."""
+    if len(halves[-1]) > 1:
+        return jax.lax.scan(half_step, state, halves)
+    state, info = half_step(state, jax.tree.map(lambda leaf: leaf[0], halves))
+    return state, jax.tree.map(lambda leaf: leaf[None], info)
 
 
 def _last_known(values: Array) -> Array:
