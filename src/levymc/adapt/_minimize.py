@@ -126,8 +126,9 @@ class _Walk:
                 f"`function` must be finite at a start, got none among {len(starts)}. "
                 "Start where it is."
             )
-        self.points, self.values = found.point, np.where(
-            np.isfinite(found.value), -found.value, np.inf
+        self.points, self.values = (
+            found.point,
+            np.where(np.isfinite(found.value), -found.value, np.inf),
         )
         self.best, self.least = self.points[np.argmin(self.values)], float(np.min(self.values))
         self.rewards = np.ones((len(KINDS), NUM_SCALES))
@@ -138,9 +139,7 @@ class _Walk:
 
     def _relaxed(self, points: np.ndarray) -> Relaxed:
         dimension = points.shape[1]
-        none_known = Known(
-            np.full((1, dimension), np.nan), np.zeros((1, dimension, dimension))
-        )
+        none_known = Known(np.full((1, dimension), np.nan), np.zeros((1, dimension, dimension)))
         scales = np.full(WALKERS, SHORTEST * float(np.mean(self.spread)))
         found = relax(self.target, points, scales, none_known)
         if np.any(found.value == np.inf):
