@@ -160,7 +160,7 @@ EXPERIMENT = Experiment(
             budget=200_000,
             num_seeds=5,
             development=tuple(problems.names("development")),
-            development_methods=(OURS, "nuts-dense", "tempering"),
+            development_methods=(OURS,),
         ),
     },
     captions={
