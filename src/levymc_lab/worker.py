@@ -4,14 +4,16 @@ Light: nothing here imports JAX or NumPy before the settings are made, which are
 `dask worker ADDRESS --nthreads 1 --preload levymc_lab.worker` they are made at the start.
 """
 
+import multiprocessing
 import os
 import pickle
 import platform
+import signal
 import sys
 from contextlib import suppress
 from importlib import metadata
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 THREADS = "--xla_cpu_multi_thread_eigen=false"
 # What JAX has compiled stays in a process: after some 150 cells of the contest there was no memory
@@ -41,25 +43,34 @@ def settings() -> dict[str, str]:
     }
 
 
-def prepare(versions: dict[str, str]) -> None:
+class Order(NamedTuple):
+    """What a process must be like: versions, and more of its environment."""
+
+    versions: dict[str, str]
+    environment: dict[str, str]
+
+
+def order(versions: dict[str, str]) -> Order:
+    """That others be like this process, which has these versions."""
+    shared = ("JAX_PLATFORMS", "JAX_ENABLE_X64")
+    return Order(versions, {name: os.environ[name] for name in shared if name in os.environ})
+
+
+def prepare(wanted: Order) -> None:
     """Make the settings of this process, unless it is too late, and compare its versions.
 
     Raises:
-        UnfitError: NumPy or JAX was imported with other settings, or versions differ.
+        UnfitError: JAX was imported with other settings, or versions differ.
     """
-    wanted = settings()
-    missing = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
+    environment = {**settings(), **wanted.environment}
+    missing = {name: value for name, value in environment.items() if os.environ.get(name) != value}
     if missing and "jax" in sys.modules:
-        raise UnfitError(
-            f"it has imported JAX without {', '.join(missing)} set for one thread. Start it anew, "
-            "with --preload levymc_lab.worker"
-        )
+        shown = " ".join(f"{name}={value!r}" for name, value in missing.items())
+        raise UnfitError(f"it has imported JAX without {shown}. Start it anew")
     os.environ.update(missing)
-    for name, version in versions.items():
+    for name, version in wanted.versions.items():
         if (found := _version(name)) != version:
-            raise UnfitError(
-                f"it has {name} {found}, and the command {version}. Install the same there"
-            )
+            raise UnfitError(f"it has {name} {found}, not {version} as here. Start one that has")
 
 
 def _version(name: str) -> str:
@@ -71,18 +82,18 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def inspect(versions: dict[str, str]) -> str:
+def inspect(wanted: Order) -> str:
     """What is wrong with this process; nothing, if that is empty."""
     try:
-        prepare(versions)
+        prepare(wanted)
     except UnfitError as error:
         return str(error)
     return ""
 
 
-def made(task: bytes, versions: dict[str, str]) -> bytes:
+def made(task: bytes, wanted: Order) -> bytes:
     """Make a pickled cell, and give the content of its file."""
-    prepare(versions)
+    prepare(wanted)
     keep_programs()
     content: bytes = pickle.loads(task).content()
     if next(_numbers) % MOST_CELLS == 0:
@@ -100,6 +111,8 @@ def keep_programs() -> None:
         enable_compilation_cache()
 
 
-def dask_setup(worker: Any) -> None:
+def dask_setup(_: Any) -> None:
     """What Dask calls in a worker that preloads this module."""
-    prepare({})
+    os.environ.update(settings())
+    if multiprocessing.parent_process() is not None:  # which ends it when Ctrl-C is heard there
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -52,11 +52,11 @@ class Cluster:
 
         if not tasks:
             return
-        found = versions()
+        wanted = worker.order(versions())
         with _token(tasks[0].folder.parent) as token:
             by_key = {f"{task.experiment.name}-{task.cell.id}-{token.name}": task for task in tasks}
             futures = [
-                self.client.submit(worker.made, pickle.dumps(_Sent(task, token)), found, key=key)
+                self.client.submit(worker.made, pickle.dumps(_Sent(task, token)), wanted, key=key)
                 for key, task in by_key.items()
             ]
             try:
@@ -68,6 +68,10 @@ class Cluster:
                         raise lost(task) from error
                     except worker.UnfitError as error:
                         raise ResultsError(f"A worker joined that is of no use: {error}.") from None
+                    except ModuleNotFoundError as error:
+                        raise ResultsError(
+                            f"A worker lacks {error.name}: install there what is installed here."
+                        ) from error
                     future.release()  # its content need not stay in the worker's memory
                     on_done()
             finally:
@@ -157,14 +161,18 @@ def _check_workers(client: Any, address: str) -> None:
         raise ValueError(
             f"The cluster at {address} has no workers. Start one by: {start}"
         ) from error
-    found = client.run(worker.inspect, versions(), on_error="return")
-    for place, fault in found.items():
-        if isinstance(fault, ModuleNotFoundError):
-            raise ValueError(
-                f"The worker at {place} has no {fault.name}: install levymc[lab] there, in the "
-                f"versions of here, and start it by: {start}"
-            ) from fault
-        if isinstance(fault, BaseException):
-            raise fault
+    wanted = worker.order(versions())
+    for place in client.scheduler_info(n_workers=-1)["workers"]:
+        fault = _fault(client, place, wanted)
         if fault:
             raise ValueError(f"The worker at {place} is of no use: {fault}, by: {start}")
+
+
+def _fault(client: Any, place: str, wanted: worker.Order) -> str:
+    """What is wrong with a worker; nothing, if that is empty."""
+    try:
+        return client.run(worker.inspect, wanted, workers=[place])[place]
+    except Exception as error:  # Dask's own, if the worker cannot even import the question
+        if "No module named" not in str(error):
+            raise
+        return f"{error}. Install levymc[cluster,lab] there, in the versions of here, and start one"
