@@ -1,4 +1,4 @@
-"""Seconds to the first draws in a new process, with and without programs compiled by an earlier one.
+"""Seconds to the first draws in a new process, cold and with the programs of an earlier one.
 
 Each measurement is a process of its own: `python benchmarks/first_draw.py CASE` is one of them, and
 prints its seconds.  Cold ones begin with an empty folder of programs.

@@ -65,7 +65,7 @@ class Cluster:
                     try:
                         task.write(future.result())
                     except KilledWorker as error:
-                        raise lost(task) from error
+                        raise lost(task, error.allowed_failures + 1) from error
                     except worker.UnfitError as error:
                         raise ResultsError(f"A worker joined that is of no use: {error}.") from None
                     except ModuleNotFoundError as error:

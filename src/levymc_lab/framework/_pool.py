@@ -119,7 +119,7 @@ def _share_out(
             except BrokenProcessPool as error:
                 losses[task.cell.id] += 1
                 if losses[task.cell.id] > MOST_LOSSES:
-                    raise lost(task) from error
+                    raise lost(task, losses[task.cell.id]) from error
                 processes[place].shutdown(wait=False)
                 processes[place] = _new_process()
                 waiting.appendleft(task)
@@ -127,11 +127,11 @@ def _share_out(
                 on_done()
 
 
-def lost(task: Task) -> ResultsError:
+def lost(task: Task, times: int) -> ResultsError:
     """The error of a cell that no process could make."""
     return ResultsError(
-        f"Cell {task.cell.id} of {task.experiment.name} was begun {MOST_LOSSES + 1} times, and "
-        "each time its process was killed, perhaps for want of memory. What was finished is safe: "
+        f"Cell {task.cell.id} of {task.experiment.name} was begun {times} times, and each time its "
+        " process was killed, perhaps for want of memory. What was finished is safe: "
         "the same command goes on from there, with fewer --jobs in less memory."
     )
 
