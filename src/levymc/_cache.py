@@ -18,7 +18,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 VARIABLE = "LEVYMC_CACHE"
 OFF = ("off", "0", "no", "false")
-MOST_BYTES = 2**30  # a call of levymc.auto leaves some three million
+MOST_BYTES = 2**30  # a call of levymc.auto leaves about a million
 PROCESSORS = Path("/proc/cpuinfo")
 OF_INTEREST = ("model name", "flags", "Features")  # of a processor there
 
