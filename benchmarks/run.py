@@ -16,6 +16,7 @@ import engine
 import euler_rate
 import exactness
 import factorization
+import first_draw
 import house
 import jax
 import samplers
@@ -34,6 +35,7 @@ SECTIONS = {
     "Euler's rate": euler_rate.rates,
     "Runs: speed": samplers.sampler_speed,
     "Runs: other loops": engine.loops,
+    "Runs: first draws in a new process": first_draw.repeated_runs,
     "Matrix factorisation": factorization.matrix_factorization,
     "Belief network": belief.belief_network,
     "The double well": exactness.double_well,

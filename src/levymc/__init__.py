@@ -26,6 +26,7 @@ from levymc import schedules as schedules
 from levymc import stable as stable
 from levymc import targets as targets
 from levymc import theory as theory
+from levymc._cache import enable_compilation_cache as enable_compilation_cache
 from levymc.adapt import auto as auto
 from levymc.algorithms import augmented as augmented
 from levymc.algorithms import fla as fla

@@ -29,6 +29,7 @@ import jax.ffi
 import numpy as np
 from jax import Array
 
+from levymc._cache import check_own, user_cache
 from levymc._workdir import atomic_bytes, digest, flush
 
 BACKENDS = ("native", "jax")
@@ -192,8 +193,7 @@ def build_library(folder: Path) -> Path:
 
 def cache_folder() -> Path:
     """Where libraries go that are compiled at their first use."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "levymc" / "kernels"
+    return user_cache() / "kernels"
 
 
 def _build_at_first_use() -> Path:
@@ -232,15 +232,10 @@ def _remedy() -> str:
 
 def _check_trust(*paths: Path) -> None:
     """Refuse to load what others may have put there."""
-    if not hasattr(os, "getuid"):  # Windows keeps a user's folders from others by other means
-        return
-    for path in paths:
-        status = path.stat()
-        if status.st_uid not in (0, os.getuid()) or status.st_mode & 0o022:
-            raise BuildError(
-                f"{path} belongs to another user, or others can write to it: kernels are not "
-                "loaded from there. Remove it, or set XDG_CACHE_HOME to a folder of your own."
-            )
+    try:
+        check_own(*paths)
+    except PermissionError as error:
+        raise BuildError(str(error)) from error
 
 
 def _find_compiler() -> str:

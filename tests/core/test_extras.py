@@ -94,8 +94,11 @@ def test_the_command_names_its_extra_in_one_sentence():
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_importing_the_library_loads_no_extra_nor_scipy():
-    script = "import levymc, sys; print(*sys.modules)"
+def test_importing_the_library_loads_no_extra_nor_scipy_and_changes_no_setting_of_jax():
+    script = (
+        "import jax; before = dict(jax.config.values); import levymc, sys;"
+        "assert dict(jax.config.values) == before; print(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

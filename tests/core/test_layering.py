@@ -14,6 +14,7 @@ LAYERS = (
     "_checks",
     "_workdir",
     "_trees",
+    "_cache",
     "_native",
     "stable",
     "riesz",
@@ -32,6 +33,7 @@ LAYERS = (
     "__main__",
     # levymc_lab
     "_interrupt",
+    "worker",
     "data",
     "framework",
     "paper",
@@ -45,7 +47,7 @@ PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
 # Private to the project, not to a package.
-SHARED = {"_checks", "_interrupt", "_native", "_trees", "_workdir"}
+SHARED = {"_cache", "_checks", "_interrupt", "_native", "_trees", "_workdir"}
 
 
 def module_name(path: Path) -> str:

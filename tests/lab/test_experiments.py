@@ -86,12 +86,24 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 
 
 def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
-    """Nor does it when processes make way for others after each cell or two."""
+    """Nor does it when they make way for others after each cell, or one of them is killed."""
     run(tmp_path / "one", jobs=1)
     monkeypatch.setattr(_pool, "TASKS_OF_A_PROCESS", 1)
+    monkeypatch.setenv("TOY", f"kill:{tmp_path / 'killed'}")
     run(tmp_path / "two", jobs=2)
+    assert (tmp_path / "killed").exists()
     assert MADE == []  # not in this process
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.nightly
+def test_a_cell_that_kills_its_process_every_time_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY", "kill")
+    with pytest.raises(ResultsError, match="Cell cell-2 of toy was begun 3 times"):
+        run(tmp_path, jobs=2)
+    made = sorted(file.name for file in (tmp_path / "toy/cells").iterdir())
+    assert set(made) >= {"cell-0.npz", "cell-1.npz"}
+    assert "cell-2.npz" not in made
 
 
 @pytest.mark.parametrize("done", [0, 2, 4])

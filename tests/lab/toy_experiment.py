@@ -1,6 +1,7 @@
 """A small experiment for tests; as a program, the `levymc` command that knows it.
 
-The variable TOY makes it misbehave: "sleep", "crash", "interrupt" (in cell-2) or "miss" (a check).
+The variable TOY makes it misbehave in cell-2: "crash", "interrupt", "kill" itself, or once, until
+there is the file, "kill:FILE" or "sleep:FILE", which says in it who sleeps; or "miss" a check.
 """
 
 import errno
@@ -40,9 +41,15 @@ def run_cell(config, cell, key):
 
 
 def misbehave(how):
-    if how.startswith("sleep"):  # and say in a file who sleeps
-        Path(how.partition(":")[2]).write_text(str(os.getpid()))
+    how, _, file = how.partition(":")
+    if file and Path(file).exists():
+        return
+    if file:
+        Path(file).write_text(str(os.getpid()))
+    if how == "sleep":
         time.sleep(300)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
     if how == "crash":
         raise ValueError("a fault in a cell")
     if how == "interrupt":

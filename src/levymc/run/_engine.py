@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -198,7 +197,7 @@ def _chain_keys(key: Array, chains: Array) -> Array:
 
 def chain_keys(key: Array, num_chains: int) -> Array:
     """The raw data of a key for each chain."""
-    return _chain_keys(key, jnp.arange(num_chains))
+    return _chain_keys(key, np.arange(num_chains))
 
 
 @partial(jax.jit, static_argnames="kind")

@@ -17,6 +17,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -365,6 +366,7 @@ def _wrapped(words: tuple[Array, Array]) -> Array:
     return jax.random.wrap_key_data(jnp.stack(words, axis=-1), impl=THREEFRY)
 
 
+@partial(jax.jit, inline=True)  # traced once for each shape, and written into the program as it is
 def _threefry(key_0: Any, key_1: Any, word_0: Any, word_1: Any) -> tuple[Any, Any]:
     """Two words for each two, by the twenty rounds of Threefry-2x32, see [salmon2011]."""
     keys = (key_0, key_1, key_0 ^ key_1 ^ PARITY)

@@ -513,8 +513,7 @@ def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Sou
 
 def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
     """Refuse a function of a position that does not return arrays."""
-    first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], positions)
-    kept = output_shapes("keep", keep, first)
+    kept = output_shapes("keep", keep, _of_one_chain(positions))
     leaves = jax.tree.leaves(kept)
     if not leaves or not all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         raise TypeError(
@@ -533,10 +532,18 @@ def _check_finite(states: Any, positions: Any) -> None:
 
 def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
     """Refuse starts where the density is known to be zero, though no state holds it."""
-    first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], positions)
-    if jax.eval_shape(algorithm.start_logdensity, first) is not None:
+    if jax.eval_shape(algorithm.start_logdensity, _of_one_chain(positions)) is not None:
         found = jax.vmap(algorithm.start_logdensity)(jax.tree.map(jnp.asarray, positions))
         _refuse_starts("log prior", np.asarray(found, np.float64), positions)
+
+
+def _of_one_chain(positions: Any) -> Any:
+    """Shapes of a position."""
+
+    def first(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], tree)
+
+    return jax.eval_shape(first, positions)
 
 
 def _refuse_starts(name: str, values: np.ndarray, positions: Any) -> None:

@@ -156,12 +156,12 @@ def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
 
 
 def on_device(arrays: list[np.ndarray]) -> Leaves:
-    """As what the program returns is: it would be compiled anew for the others."""
-    found = [jnp.asarray(array) for array in arrays]
+    """Where what the program returns will be: it would be compiled anew for others."""
+    found = jax.device_put(arrays, jax.devices()[0])
     for leaf, array in zip(found, arrays, strict=True):
         if leaf.dtype != array.dtype:
             raise StoreError(
                 f"The store holds numbers of type {array.dtype}, which JAX would make {leaf.dtype} "
                 'here. Call jax.config.update("jax_enable_x64", True) before resuming it.'
             )
-    return jax.device_put(found, jax.devices()[0])
+    return found

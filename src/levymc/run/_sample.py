@@ -303,10 +303,9 @@ def follow(
     plan, place = run.plan, getattr(structure.info, "is_divergent", None)
     counted = "refused" if run.is_exact else "divergences"
     is_shown = progress and sys.stderr.isatty()
-    shown = progress_bar(plan.total, plan.num_chains, counted) if is_shown else None
+    shown = progress_bar(plan.total, plan.num_chains, counted, done) if is_shown else None
     looks = None if until is None else plan.looks()
     with shown or nullcontext(lambda steps, divergent: None) as report:
-        report(done, 0)
         try:
             # Also before the first step: a killed process may have had no time to ask.
             if _is_met(until, looks, done - plan.burn_in, sink):

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from . import _factorize, _predict, _run, _work
 from ._data import data_app
-from ._shared import Exit, command_line, grid, guarded
+from ._shared import Exit, command_line, grid, guarded, keep_programs
 
 EXAMPLES = """
 **Examples**
@@ -90,6 +90,7 @@ def demo() -> None:
     from levymc_lab.paper.demo import main
     from levymc_lab.report import write_page
 
+    keep_programs()
     with guarded(command_line("demo")):
         print(f"Page: {write_page(main())}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ._shared import Force, Seed, bar, command_line, existing, grid, guarded, times
+from ._shared import Force, Seed, bar, command_line, existing, grid, guarded, keep_programs, times
 
 if TYPE_CHECKING:
     from levymc_lab.factorize import Progress as Step
@@ -108,6 +108,7 @@ def factorize(
     from levymc_lab.factorize import Settings, prepare, run
     from levymc_lab.framework import MismatchError
 
+    keep_programs()
     settings = Settings(rank, alpha, steps, seed, noise)
     given = {"out": out, **settings._asdict(), "columns": columns, "scale": scale}
     given |= {"skip-bad": skip_bad or None, "predict": predict, "threads": threads}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ._shared import command_line, existing, guarded
+from ._shared import command_line, existing, guarded, keep_programs
 
 if TYPE_CHECKING:
     from levymc_lab.factorize import Predictions
@@ -62,6 +62,7 @@ def predict(
     """
     from levymc_lab import factorize
 
+    keep_programs()
     with guarded(command_line(*sys.argv[1:])):
         _give(factorize.predict(fit, pairs), out)
 
@@ -82,6 +83,7 @@ def recommend(
     """
     from levymc_lab import factorize
 
+    keep_programs()
     with guarded(command_line(*sys.argv[1:])):
         _give(factorize.recommend(fit, user, top, rated=rated), out)
 

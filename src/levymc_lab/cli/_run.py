@@ -1,17 +1,17 @@
 """``levymc run``: experiments one after the other, with a bar and a table of checks."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from ._shared import Exit, Force, Seed, bar, command_line, grid, guarded, times
+from ._shared import Exit, Force, Seed, bar, command_line, grid, guarded, keep_programs, times
 
 if TYPE_CHECKING:
-    from levymc_lab.framework import Experiment, Results
+    from levymc_lab.framework import Cluster, Experiment, Results
 
 EXAMPLES = """
 **Examples**
@@ -19,6 +19,8 @@ EXAMPLES = """
 - `levymc run stable-laws`
 - `levymc run stable-laws --profile paper --out results --seed 1 --jobs 2`
 - `levymc run all --force`
+- `levymc run contest --cluster local --jobs 8`
+- `levymc run all --cluster tcp://10.0.0.1:8786`
 
 **Exit codes**: 0 fine; 1 a check failed; 2 bad input; 3 a folder cannot be read or written;
 4 a fault of the program; 130 stopped by Ctrl-C.
@@ -43,6 +45,14 @@ def run(
     jobs: Annotated[
         int, Option(min=0, help="Run this many processes of one thread each; 0 uses this one.")
     ] = 1,
+    cluster: Annotated[
+        str | None,
+        Option(
+            metavar="local|ADDRESS",
+            help="Let Dask share out the work: to --jobs processes of this machine, or to the "
+            "workers of the scheduler at ADDRESS.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Run experiments, or go on with what is missing of them.
@@ -54,26 +64,52 @@ def run(
     from levymc_lab import framework
     from levymc_lab.report import write_page
 
-    resume = command_line("run", *names, profile=profile, out=out, seed=seed, jobs=jobs)
+    resume = command_line(
+        "run", *names, profile=profile, out=out, seed=seed, jobs=jobs, cluster=cluster
+    )
+    keep_programs()
     with guarded(resume):
         chosen = _choose(names)
         for one in chosen:  # none will be refused after another has run
             framework.preflight(one, out, profile=profile, seed=seed, force=force)
     has_failed = False
-    for one in chosen:
-        with (
-            guarded(resume, framework.MismatchError),
-            _page_if_stopped(out),
-            _bar(one.name) as report,
-        ):
-            results = framework.run(
-                one, out, profile=profile, seed=seed, jobs=jobs, force=force, on_progress=report
-            )
-        _show(results)
-        has_failed |= results.has_failed
+    with _connected(cluster, jobs, resume) as workers:
+        for one in chosen:
+            with (
+                guarded(resume, framework.MismatchError),
+                _page_if_stopped(out),
+                _bar(one.name) as report,
+            ):
+                results = framework.run(
+                    one,
+                    out,
+                    profile=profile,
+                    seed=seed,
+                    jobs=jobs,
+                    force=force,
+                    cluster=workers,
+                    on_progress=report,
+                )
+            _show(results)
+            has_failed |= results.has_failed
     with guarded(resume, framework.MismatchError):
         print(f"Page: {write_page(out)}")
     raise typer.Exit(int(Exit.CHECK_FAILED if has_failed else Exit.FINE))
+
+
+@contextmanager
+def _connected(address: str | None, jobs: int, resume: str) -> "Iterator[Cluster | None]":
+    """The cluster that was asked for, and a line with the address of its page."""
+    from levymc_lab import framework
+
+    if address is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        with guarded(resume):
+            workers = stack.enter_context(framework.connect(address, jobs))
+            print(f"Dashboard: {workers.dashboard}", flush=True)
+        yield workers
 
 
 def _choose(names: list[str]) -> "list[Experiment]":

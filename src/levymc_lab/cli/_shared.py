@@ -72,6 +72,19 @@ def guarded(resume: str, bad_input: type[Exception] = ValueError) -> Iterator[No
         raise _stop(Exit.FAULT, sentence) from None
 
 
+def keep_programs() -> None:
+    """Compile what a command needs once for all; where that cannot be, say so and go on."""
+    from levymc import enable_compilation_cache
+
+    try:
+        enable_compilation_cache()
+    except OSError as error:
+        print(
+            f"levymc: compiled programs are not kept: {error} LEVYMC_CACHE=off silences this.",
+            file=sys.stderr,
+        )
+
+
 def _stop(code: Exit, sentence: str) -> typer.Exit:
     """Report the reason on stderr; to be raised."""
     print(f"levymc: {sentence}", file=sys.stderr)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from ._shared import command_line, guarded
+from ._shared import command_line, guarded, keep_programs
 
 EXAMPLES = """
 **Examples**
@@ -36,6 +36,7 @@ def work(
     """
     from levymc.run import work as help_with
 
+    keep_programs()
     with guarded(command_line("work", str(store))):
         made, num_shards, left = help_with(store)
         others = f"other processes have {len(left)}" if left else "all are complete"

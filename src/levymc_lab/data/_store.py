@@ -18,6 +18,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from levymc._cache import user_cache
 from levymc._workdir import InUseError, atomic_bytes, flush, lock
 
 from . import _images, _movielens
@@ -69,10 +70,7 @@ def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     """
     if chosen := cache or os.environ.get("LEVYMC_DATA"):
         return Path(chosen)
-    # Not by platformdirs, which on macOS names another folder than ~/.cache, where data sets are.
-    if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "levymc"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "levymc"
+    return user_cache()
 
 
 def import_dataset(

@@ -45,6 +45,8 @@ from levymc._workdir import versions as versions
 
 from ._check import Check as Check
 from ._check import Verdict as Verdict
+from ._cluster import Cluster as Cluster
+from ._cluster import connect as connect
 from ._experiment import Cell as Cell
 from ._experiment import CellResult as CellResult
 from ._experiment import Experiment as Experiment

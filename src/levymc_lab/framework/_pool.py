@@ -6,22 +6,24 @@ import os
 import shutil
 import signal
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from levymc._workdir import ResultsError
+from levymc._workdir import ResultsError, atomic_bytes
+from levymc_lab import worker
 
 from ._experiment import Cell, Experiment
-from ._results import write_cell
+from ._results import cell_bytes
 
-# What JAX has compiled stays in a process: after some 150 cells of the contest there was no memory
-# left for more.
-TASKS_OF_A_PROCESS = 32
+TASKS_OF_A_PROCESS = worker.MOST_CELLS
+MOST_LOSSES = 2  # processes that a cell may lose; it is tried once more than that
 
 
 class Task(NamedTuple):
@@ -37,12 +39,20 @@ class Task(NamedTuple):
     path: Path
     folder: Path
 
-    def work(self) -> None:
-        """Make the cell and write it."""
+    def content(self) -> bytes:
+        """Make the cell: the content of its file."""
         cell = dataclasses.replace(self.cell, folder=self.folder)
         with self.experiment.precision():
-            write_cell(self.path, self.experiment.run_cell(self.config, cell, cell.key(self.seed)))
+            return cell_bytes(self.experiment.run_cell(self.config, cell, cell.key(self.seed)))
+
+    def write(self, content: bytes) -> None:
+        """Keep the cell, and remove what it needed until then."""
+        atomic_bytes(self.path, content)
         self.tidy()
+
+    def work(self) -> None:
+        """Make the cell and write it."""
+        self.write(self.content())
 
     def tidy(self) -> None:
         """Remove what the cell kept, now that it is made."""
@@ -52,8 +62,9 @@ class Task(NamedTuple):
 def make(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:
     """Make all cells in `jobs` processes; with 0 in this one.
 
-    On Ctrl-C, or if a cell fails, the processes are stopped where they are, inside compiled code,
-    too: what they had not written is made again next time.
+    The cell of a process that is killed is made again by another, some times.  On Ctrl-C, or if a
+    cell fails, the processes are stopped where they are, inside compiled code, too: what they had
+    not written is made again next time.
     """
     if jobs == 0:
         for task in tasks:
@@ -65,33 +76,70 @@ def make(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:
 
 def _make_elsewhere(tasks: Sequence[Task], jobs: int, on_done: Callable[[], None]) -> None:
     others = multiprocessing.active_children()
-    context = multiprocessing.get_context("spawn")  # JAX has threads: it must not be forked
-    executor = ProcessPoolExecutor(
-        jobs, context, _prepare_worker, max_tasks_per_child=TASKS_OF_A_PROCESS
-    )
+    processes = [_new_process() for _ in range(jobs)]
     try:
-        with _environment(_worker_settings()):  # processes are started all along
-            futures = [executor.submit(task.work) for task in tasks]
-            for future in as_completed(futures):
-                future.result()
-                on_done()
-    except BaseException as error:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            if process not in others:
-                process.terminate()
-        if isinstance(error, BrokenProcessPool):
-            raise ResultsError(
-                "A process that made cells was killed, perhaps for want of memory. "
-                "What was finished is safe: the same command goes on from there."
-            ) from error
+        with _environment(worker.settings()):  # processes are started all along
+            _share_out(deque(tasks), processes, on_done)
+    except BaseException:
+        for process in processes:
+            process.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            if child not in others:
+                child.terminate()
         raise
-    executor.shutdown()
+    for process in processes:
+        process.shutdown()
+
+
+def _new_process() -> ProcessPoolExecutor:
+    """A process, which makes way for another after some cells.
+
+    A pool of one: where the process of a larger one is killed, nobody knows whose cell it had.
+    """
+    context = multiprocessing.get_context("spawn")  # JAX has threads: it must not be forked
+    return ProcessPoolExecutor(1, context, _prepare_worker, max_tasks_per_child=TASKS_OF_A_PROCESS)
+
+
+def _share_out(
+    waiting: deque[Task], processes: list[ProcessPoolExecutor], on_done: Callable[[], None]
+) -> None:
+    """Give each process a cell, and the next when it is made."""
+    running: dict[Future[None], tuple[int, Task]] = {}
+    losses: Counter[str] = Counter()
+    free = list(range(len(processes)))
+    while waiting or running:
+        while free and waiting:
+            place, task = free.pop(), waiting.popleft()
+            running[processes[place].submit(task.work)] = place, task
+        for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+            place, task = running.pop(future)
+            free.append(place)
+            try:
+                future.result()
+            except BrokenProcessPool as error:
+                losses[task.cell.id] += 1
+                if losses[task.cell.id] > MOST_LOSSES:
+                    raise lost(task, losses[task.cell.id]) from error
+                processes[place].shutdown(wait=False)
+                processes[place] = _new_process()
+                waiting.appendleft(task)
+            else:
+                on_done()
+
+
+def lost(task: Task, times: int) -> ResultsError:
+    """The error of a cell that no process could make."""
+    return ResultsError(
+        f"Cell {task.cell.id} of {task.experiment.name} was begun {times} times, and each time its "
+        " process was killed, perhaps for want of memory. What was finished is safe: "
+        "the same command goes on from there, with fewer --jobs in less memory."
+    )
 
 
 def _prepare_worker() -> None:
     """Leave Ctrl-C to the parent, and end when the parent is gone, even if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    worker.keep_programs()
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -99,22 +147,6 @@ def _prepare_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _worker_settings() -> dict[str, str]:
-    """Settings of a worker's environment, read when it imports NumPy and starts JAX.
-
-    One thread each: XLA cuts a program by the number of threads, and rounds as it cuts, so that
-    the same numbers to the last bit need the same threads whatever the machine and `jobs`.
-    """
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
-    return {
-        "NPROC": "1",  # read by XLA
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "XLA_FLAGS": flags.strip(),
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # several processes may share a GPU
-    }
 
 
 @contextmanager

@@ -5,6 +5,7 @@ process may be at work in the folder, and what is made from some of the cells mu
 what is made from all.
 """
 
+import io
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from levymc._workdir import Fields, ResultsError, parse_json, read_arrays, read_json, write_arrays
+from levymc._workdir import Fields, ResultsError, parse_json, read_arrays, read_json, save_arrays
 
 from ._check import Check, Verdict
 from ._experiment import CellResult
@@ -83,8 +84,8 @@ def read_tables(folder: Folder, names: list[str]) -> dict[str, Table]:
     return {name: Table.from_json(folder.table(name, "json").read_bytes()) for name in names}
 
 
-def write_cell(path: Path, result: CellResult) -> None:
-    """Numbers, texts and arrays into one file, without pickle."""
+def cell_bytes(result: CellResult) -> bytes:
+    """Numbers, texts and arrays as the content of one file, without pickle."""
     arrays = {name: np.asarray(value) for name, value in result.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufU":
@@ -92,11 +93,13 @@ def write_cell(path: Path, result: CellResult) -> None:
                 f"`run_cell` must give numbers, texts and arrays of them, got {name!r} of "
                 f"{type(result[name]).__name__}. Give its parts under names of their own."
             )
-    write_arrays(path, arrays)
+    stream = io.BytesIO()
+    save_arrays(stream, arrays)
+    return stream.getvalue()
 
 
 def read_cell(path: Path) -> dict[str, Any]:
-    """What `write_cell` was given; numbers and texts as Python's."""
+    """What `cell_bytes` was given; numbers and texts as Python's."""
     arrays = read_arrays(path, "Remove it: the same command then makes it again.")
     return {name: array if array.ndim else array.item() for name, array in arrays.items()}
 

@@ -6,11 +6,11 @@ disk, so that a folder never holds figures of one version beside tables of anoth
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from levymc._workdir import (
     MismatchError,
@@ -27,6 +27,7 @@ from levymc._workdir import (
     write_json,
 )
 
+from ._cluster import Cluster
 from ._experiment import SUFFIXES, Cell, Experiment, check_seed
 from ._pool import Task, make
 from ._results import Folder, Results, load, read_cell, read_manifest, read_tables
@@ -43,6 +44,7 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     force: bool = False,
+    cluster: Cluster | None = None,
     on_progress: Progress | None = None,
 ) -> Results:
     """Make what is missing of an experiment's results in the folder OUT/NAME.
@@ -56,6 +58,7 @@ def run(
             call `run` from under ``if __name__ == "__main__":``.  With 0 the cells are made in this
             process, with JAX's own threads, and may differ in the last digits.
         force: start anew, whatever the folder holds.
+        cluster: from `connect`, whose workers make the cells in the place of `jobs` processes.
         on_progress: called with the numbers of cells made and of all.
 
     Raises:
@@ -76,7 +79,8 @@ def run(
             remove_partial(folder.path, "**/*")
             manifest = work.open()
             if needs_cells(folder, manifest):
-                work.complete(manifest, jobs, on_progress or _ignore)
+                crew = _Crew(jobs, cluster)
+                work.complete(manifest, crew, on_progress or _ignore)
             else:
                 work.write_judgement_and_figures(manifest["tables"])
     return load(folder.path)
@@ -99,6 +103,23 @@ def needs_cells(folder: Folder, manifest: dict[str, Any]) -> bool:
     files = [folder.table(name, kind) for name in manifest["tables"] for kind in ("csv", "json")]
     has_tables = bool(files) and all(file.exists() for file in files)
     return manifest["status"] != "finished" or not has_tables
+
+
+class _Crew(NamedTuple):
+    """Who makes cells: `jobs` processes, or a cluster if there is one."""
+
+    jobs: int
+    cluster: Cluster | None
+
+    @property
+    def num_processes(self) -> int:
+        return self.jobs if self.cluster is None else self.cluster.num_workers
+
+    def make(self, tasks: Sequence[Task], on_done: Callable[[], None]) -> None:
+        if self.cluster is None:
+            make(tasks, self.jobs, on_done)
+        else:
+            self.cluster.make(tasks, on_done)
 
 
 @dataclass(frozen=True)
@@ -140,10 +161,11 @@ class _Work:
         self._check_same(found)
         return found
 
-    def complete(self, manifest: dict[str, Any], jobs: int, on_progress: Progress) -> None:
+    def complete(self, manifest: dict[str, Any], crew: _Crew, on_progress: Progress) -> None:
         """Make the cells that are missing, then all that comes from them."""
         tasks = [self._task(cell, manifest["seed"]) for cell in self.cells]
         missing = [task for task in tasks if not task.path.exists()]
+        jobs = crew.num_processes
         session: dict[str, Any] = {"started": now(), "git": git_state(), "jobs": jobs, "cells": 0}
         manifest["sessions"].append(session)
         done = len(tasks) - len(missing)
@@ -157,7 +179,7 @@ class _Work:
                 on_progress(done, len(tasks))
 
             on_progress(done, len(tasks))
-            make(missing, jobs, count)
+            crew.make(missing, count)
             for task in tasks:  # also what a process left that was killed before it could tidy
                 task.tidy()
             manifest["tables"] = self._write_tables()
