@@ -284,7 +284,8 @@ def test_a_budget_that_went_into_adaptation_is_refused():
     target = Target(FOUR, STARTS[0])
     target.evaluations = 1950
     plan = _many.Plan(2000, lambda stage, spent, note: None, None, None, {})
-    ladder = SimpleNamespace(cost=16, betas=np.ones(1))
+    prior = SimpleNamespace(weights=np.ones(1))
+    ladder = SimpleNamespace(cost=16, betas=np.ones(1), prior=prior)
     with pytest.raises(ValueError, match="`budget` must be larger for this target, got 2000: 1950"):
         _many.draw(target, jax.random.key(0), ladder, plan, "draws")
 
