@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc.algorithms import Info
+from levymc.algorithms import Info, Layout, Spread
 
 from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
 from .observe import Observer
@@ -48,6 +48,7 @@ class Recipe(NamedTuple):
     keep: of a position, what is kept; None for nothing.
     batch_size: of minibatches that are drawn in the program; None where a step takes none, or is
         given one.
+    layout: of data that are spread over devices, each of which draws a part of the minibatch.
     data: the structure of `data`; where it `is_loaded`, these are minibatches, one for each step.
     is_dense: something is kept or observed at every step.
     keeps_all: it is kept at every step, so that there is no info to merge.
@@ -59,6 +60,7 @@ class Recipe(NamedTuple):
     observers: tuple[Observer, ...]
     keep: Callable[[Any], Any] | None
     batch_size: int | None
+    layout: Layout | None
     data: Any
     is_loaded: bool
     is_dense: bool
@@ -170,11 +172,13 @@ class Source(NamedTuple):
 
     structure: of what the program takes.
     batch_size: of batches to be drawn from the data in the program.
+    layout: of data that are spread over devices.
     """
 
     feed: Feed
     structure: Any = jax.tree.structure(None)
     batch_size: int | None = None
+    layout: Layout | None = None
 
 
 NO_DATA = Source(Fixed([]))
@@ -255,8 +259,10 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
         return jax.tree.leaves(jax.vmap(lambda one: _finish(recipe, one))(ended))
 
     assert structure.num_leaves == len(shapes.carry) + num_info
+    # Every process has all chains of a run whose data are spread, as the compiler might not see to.
+    where = None if recipe.layout is None else recipe.layout.replicated
     return Program(
-        jax.jit(advance),
+        jax.jit(advance, out_shardings=where),
         begin,
         lambda carry: jax.tree.unflatten(structure, carry).state,
         jax.jit(finish),
@@ -393,11 +399,18 @@ def _step(recipe: Recipe) -> Callable[..., tuple[Any, Any]]:
         key_step = key
         if recipe.batch_size is not None:
             key_batch, key_step = jax.random.split(key)
-            data = draw_batch(key_batch, data, recipe.batch_size)
+            data = _minibatch(recipe, key_batch, data)
         batch = () if data is None else (data,)
         return rebuild(recipe, parameters).step(key_step, state, *batch)
 
     return step
+
+
+def _minibatch(recipe: Recipe, key: Array, data: Any) -> Any:
+    if recipe.layout is not None:
+        return Spread(recipe.layout, key, data)
+    assert recipe.batch_size is not None
+    return draw_batch(key, data, recipe.batch_size)
 
 
 def _varying(
