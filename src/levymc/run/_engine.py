@@ -18,6 +18,7 @@ import jax
 import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from levymc.algorithms import Info, Layout, Spread
@@ -135,13 +136,17 @@ class Program(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Shapes and dtypes of all inputs; with a recipe, a key of compiled programs."""
+    """Shapes and dtypes of all inputs; with a recipe, a key of compiled programs.
+
+    places: the sharding of each leaf of the carry, where data are spread over devices.
+    """
 
     parameters: tuple[Any, ...]
     carry: tuple[Any, ...]
     carry_structure: Any
     keys: Any
     data: tuple[Any, ...]
+    places: tuple[NamedSharding, ...] = ()
 
 
 @runtime_checkable
@@ -172,13 +177,15 @@ class Source(NamedTuple):
 
     structure: of what the program takes.
     batch_size: of batches to be drawn from the data in the program.
-    layout: of data that are spread over devices.
+    layout: of data that are spread over devices for minibatches.
+    mesh: the devices that data are spread over.
     """
 
     feed: Feed
     structure: Any = jax.tree.structure(None)
     batch_size: int | None = None
     layout: Layout | None = None
+    mesh: Mesh | None = None
 
 
 NO_DATA = Source(Fixed([]))
@@ -259,13 +266,13 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
         return jax.tree.leaves(jax.vmap(lambda one: _finish(recipe, one))(ended))
 
     assert structure.num_leaves == len(shapes.carry) + num_info
-    # Every process has all chains of a run whose data are spread, as the compiler might not see to.
-    where = None if recipe.layout is None else recipe.layout.replicated
     return Program(
-        jax.jit(advance, out_shardings=where),
+        jax.jit(advance, out_shardings=_outcome(shapes.places, num_info)),
         begin,
         lambda carry: jax.tree.unflatten(structure, carry).state,
-        jax.jit(finish),
+        jax.jit(
+            finish, out_shardings=_outcome(shapes.places, num_info)[1] if shapes.places else None
+        ),
         jax.jit(lambda parameters: _fixed(machine, parameters)),
         machine.draws,
         machine.varying,
@@ -273,6 +280,17 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
         machine.block,
         machine.slots,
     )
+
+
+def _outcome(places: tuple[NamedSharding, ...], num_info: int) -> Any:
+    """Where a program leaves carry and draws, if that is not left to the compiler.
+
+    Chains stay where they are, and every process has all draws.
+    """
+    if not places:
+        return None
+    everywhere = NamedSharding(places[0].mesh, PartitionSpec())
+    return [*places, *[everywhere] * num_info], everywhere
 
 
 class Machine(NamedTuple):
@@ -326,9 +344,7 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     examples = (keys, list(shapes.parameters), (batch, carry.state))
     hoisted = hoist(step_all, *examples)
     states, info = jax.eval_shape(step_all, *examples)
-    kept = (
-        None if recipe.keep is None else jax.eval_shape(jax.vmap(recipe.keep), position_of(states))
-    )
+    kept = jax.eval_shape(lambda states: _kept(recipe, states), states)
     draws = _of_one_chain(Draws(kept, info))
     varying = _varying(recipe, hoisted, shapes, states, draws)
     draw_bytes = num_chains * sum(
@@ -536,7 +552,7 @@ def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
     """
     recipe = machine.recipe
     is_mark, is_kept, is_seen = _flags(recipe, marks, loop)
-    positions = None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(loop.state))
+    positions = _kept(recipe, loop.state)
     leaves = jax.tree.leaves(Draws(positions, _with_merged(info, loop.merged)))
     written = [leaf for leaf, varies in zip(leaves, machine.varying, strict=True) if varies]
     return loop._replace(
@@ -549,6 +565,11 @@ def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
             for place, leaf in zip(loop.kept, written, strict=True)
         ],
     )
+
+
+def _kept(recipe: Recipe, states: Any) -> Any:
+    """What is kept of all chains' positions."""
+    return None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(states))
 
 
 def _flags(recipe: Recipe, marks: Marks, loop: Loop) -> tuple[Any, Any, Any]:

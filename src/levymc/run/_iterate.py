@@ -48,7 +48,7 @@ from ._engine import (
     rebuild,
 )
 from ._minibatches import source_of
-from ._spreading import agreed, check_same, warn_of_communication
+from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
 
@@ -325,7 +325,7 @@ def start(
         key_kind=str(jax.random.key_impl(typed_key)),
     )
     _check_batch(recipe, parameters, initial_positions, source)
-    if source.layout is not None:
+    if source.mesh is not None:
         _check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
         given = (parameters, initial_positions, jax.random.key_data(typed_key))
         check_same("levymc.sample", jax.tree.leaves(given))
@@ -349,6 +349,8 @@ def ready(started: Started, mesh: Any = None) -> Run:
     recipe, plan, parameters, keys, positions, carry, source, names = started
     algorithm = rebuild(recipe, parameters)
     leaves, structure = jax.tree.flatten(carry)
+    if source.mesh is not None:
+        leaves = [on_mesh(source.mesh, leaf) for leaf in leaves]
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
         tuple(map(_shape, parameters)),
@@ -356,11 +358,14 @@ def ready(started: Started, mesh: Any = None) -> Run:
         structure,
         _shape(keys),
         tuple(map(_shape, data)),
+        () if source.mesh is None else tuple(leaf.sharding for leaf in leaves),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
     if plan.total >= EPOCH and not any(axis == 0 for axis in recipe.chain_axes):
         _warn_of_counting(program)
     begun = program.begin(leaves)
+    if source.mesh is not None:
+        begun = [on_mesh(source.mesh, leaf) for leaf in begun]
     if mesh is not None:
         keys, begun = _over_devices(mesh, (keys, begun))
     return Run(
@@ -377,7 +382,7 @@ def ready(started: Started, mesh: Any = None) -> Run:
         algorithm.step_schedule,
         source.batch_size,
         jnp.result_type(*jax.tree.leaves(positions)),
-        recipe.layout is not None,
+        source.mesh is not None,
     )
 
 
@@ -530,7 +535,7 @@ def _check_spread(
     source: Source, algorithm: SamplingAlgorithm[Any], mesh: Any, *, is_stored: bool
 ) -> None:
     """Refuse data that are spread over devices, where nothing would add up their gradients."""
-    if getattr(algorithm, "grad_estimator", None) is None:
+    if source.layout is not None and getattr(algorithm, "grad_estimator", None) is None:
         raise TypeError(
             "`minibatches` must be on one device for an algorithm whose gradients are not "
             f"levymc's to add up, got some over a mesh for {algorithm.name}. "
@@ -539,8 +544,8 @@ def _check_spread(
     if mesh is not None or is_stored:
         name, value = ("mesh", mesh) if mesh is not None else ("store", "a folder")
         raise ValueError(
-            f"`{name}` must be None with minibatches over a mesh, got {value!r}: all devices work "
-            "on the same chains, and a stored program is for one. Leave one of them out."
+            f"`{name}` must be None with data over a mesh, got {value!r}: all devices work on the "
+            "same chains, and a stored program is for one. Leave one of them out."
         )
 
 
@@ -561,7 +566,7 @@ def _check_finite(states: Any, positions: Any) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
         name = jax.tree_util.keystr(path).removeprefix(".")
         if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
-            _refuse_starts(name, np.asarray(leaf, np.float64), positions)
+            _refuse_starts(name, on_host(leaf).astype(np.float64), positions)
 
 
 def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:

@@ -14,7 +14,7 @@ from levymc._checks import check_count
 from levymc.algorithms import Layout
 
 from ._engine import Fixed, Source, draw_batch
-from ._spreading import layout_of, spread_over
+from ._spreading import layout_of, mesh_of, spread_over
 
 NUMERIC = (jnp.number, jnp.bool_, jax.dtypes.prng_key)
 LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
@@ -210,6 +210,7 @@ def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
             structure,
             getattr(minibatches, "batch_size", None),
             getattr(minibatches, "layout", None),
+            mesh_of(leaves),
         )
     if not callable(minibatches) and not hasattr(minibatches, "__iter__"):
         raise TypeError(

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from levymc._checks import check_mesh
@@ -73,6 +73,27 @@ def _spread_leaf(layout: Layout, leaf: Any) -> Array:
 
     shape = (layout.rows * layout.mesh.size, *leaf.shape[1:])
     return jax.make_array_from_callback(shape, layout.sharding, of_device)
+
+
+def mesh_of(leaves: list[Any]) -> Mesh | None:
+    """The mesh of several devices that one of the arrays is spread over, if one is."""
+    shardings = [leaf.sharding for leaf in leaves if isinstance(leaf, jax.Array)]
+    meshes = [one.mesh for one in shardings if isinstance(one, NamedSharding)]
+    return next((mesh for mesh in meshes if isinstance(mesh, Mesh) and mesh.size > 1), None)
+
+
+def on_mesh(mesh: Mesh, leaf: Array) -> Array:
+    """The array on all devices of a mesh, unless it is spread over them."""
+    if isinstance(leaf.sharding, NamedSharding) and leaf.sharding.mesh == mesh:
+        return leaf
+    return jax.device_put(leaf, NamedSharding(mesh, PartitionSpec()))
+
+
+def on_host(leaf: Array) -> np.ndarray:
+    """All of an array, also if other processes have parts of it."""
+    if leaf.is_fully_addressable or leaf.is_fully_replicated:
+        return np.asarray(leaf)
+    return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
 
 
 def check_same(name: str, leaves: list[Any]) -> None:
