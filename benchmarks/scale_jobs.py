@@ -56,12 +56,28 @@ def mesh() -> jax.sharding.Mesh:
     return jax.make_mesh((jax.device_count(),), ("devices",))
 
 
-def meet() -> None:
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices("all are ready")
+class Meeting:
+    """Where processes wait for each other: by JAX, or, where they only share a folder, by files."""
+
+    def __init__(self, folder: Path, count: int, number: int, *, is_distributed: bool) -> None:
+        self.folder, self.count, self.number = folder, count, number
+        self.is_distributed, self.turn = is_distributed, 0
+
+    def __call__(self) -> None:
+        self.turn += 1
+        if self.count == 1:
+            return
+        if self.is_distributed:
+            multihost_utils.sync_global_devices(f"meeting {self.turn}")
+            return
+        (self.folder / f"here-{self.count}-{self.turn}-{self.number}").touch()
+        while len(list(self.folder.glob(f"here-{self.count}-{self.turn}-*"))) < self.count:
+            time.sleep(0.005)
 
 
-def timed(make: Callable[[int], object], repeats: int = REPEATS) -> dict[str, list[float]]:
+def timed(
+    meet: Meeting, make: Callable[[int], object], repeats: int = REPEATS
+) -> dict[str, list[float]]:
     """Seconds and processor seconds; all processes begin together, and the first turn compiles."""
     jax.block_until_ready(make(0))
     times: dict[str, list[float]] = {"wall": [], "cpu": []}
@@ -74,7 +90,7 @@ def timed(make: Callable[[int], object], repeats: int = REPEATS) -> dict[str, li
     return times
 
 
-def chains(folder: Path) -> dict[str, Any]:
+def chains(folder: Path, meet: Meeting) -> dict[str, Any]:
     """1024 chains of a logistic regression, in shards."""
     estimator = levymc.grad_estimator(log_prior, log_likelihood, 1000)
     data = jax.tree.map(jnp.asarray, logistic(1000, 20))
@@ -82,30 +98,30 @@ def chains(folder: Path) -> dict[str, Any]:
     starts = jnp.zeros((1024, 20), jnp.float32)
 
     def make(turn: int) -> object:
-        store = folder / f"chains-{jax.process_count()}-{turn}"
+        store = folder / f"chains-{meet.count}-{turn}"
         options = {"thin": 100, "store": store, "shards": SHARDS, "progress": False}
         return levymc.sample(algorithm, jax.random.key(turn), starts, 400, **options).positions
 
-    return timed(make, 3)
+    return timed(meet, make, 3)
 
 
-def auto(folder: Path) -> dict[str, Any]:
+def auto(folder: Path, meet: Meeting) -> dict[str, Any]:
     """`levymc.auto` on four modes, in shards where it takes them."""
     if "shards" not in inspect.signature(levymc.auto).parameters:
         return {}
 
     def make(turn: int) -> object:
-        store = folder / f"auto-{jax.process_count()}-{turn}"
+        store = folder / f"auto-{meet.count}-{turn}"
         options = {"budget": 400_000, "store": store, "shards": SHARDS, "progress": False}
         starts = jnp.full((4, 2), 4.0)
         return levymc.auto(
             levymc.targets.four_modes, jax.random.key(turn), starts, **options
         ).positions
 
-    return timed(make, 3)
+    return timed(meet, make, 3)
 
 
-def gradients(folder: Path) -> dict[str, Any]:
+def gradients(folder: Path, meet: Meeting) -> dict[str, Any]:
     """A step of SGLD by the size of the minibatch, whose data are over all processes."""
     data = logistic(POINTS, DIMENSION)
     estimator = levymc.grad_estimator(log_prior, log_likelihood, POINTS)
@@ -121,12 +137,12 @@ def gradients(folder: Path) -> dict[str, Any]:
                 algorithm, jax.random.key(turn), starts, steps, **options
             ).positions
 
-        times = timed(make)
+        times = timed(meet, make)
         found[size] = {name: [one / steps for one in values] for name, values in times.items()}
     return found
 
 
-def factorization(folder: Path) -> dict[str, Any]:
+def factorization(folder: Path, meet: Meeting) -> dict[str, Any]:
     """A step on ratings like those of MovieLens 20M, a tenth of them a batch."""
     with np.load(folder / "ratings.npz") as file:
         users, items, values = (file[name] for name in ("users", "items", "values"))
@@ -159,12 +175,12 @@ def factorization(folder: Path) -> dict[str, Any]:
         errors.append(float(run.positions.ravel()[-1]))
         return run.positions
 
-    times = timed(make)
+    times = timed(meet, make)
     each = {name: [one / steps for one in values] for name, values in times.items()}
     return {**each, "error": errors[0]}
 
 
-def collectives(folder: Path) -> dict[str, Any]:
+def collectives(folder: Path, meet: Meeting) -> dict[str, Any]:
     """Seconds of an all-reduce by its bytes."""
     devices, found = mesh(), {}
     spec = jax.sharding.PartitionSpec("devices")
@@ -178,41 +194,46 @@ def collectives(folder: Path) -> dict[str, Any]:
         sharding = jax.sharding.NamedSharding(devices, spec)
         own = np.ones((1, size), np.float32)
         array = jax.make_array_from_process_local_data(sharding, own)
-        times = timed(lambda turn, sums=sums, array=array: sums(array))
+        times = timed(meet, lambda turn, sums=sums, array=array: sums(array))
         found[4 * size] = min(times["wall"]) / TURNS
     return found
 
 
-def correctness(folder: Path) -> dict[str, Any]:
-    """Checksums of what must not depend on the number of processes; four devices in all."""
+def same_chains(folder: Path, meet: Meeting) -> dict[str, Any]:
+    """A checksum of draws in shards."""
     walk = levymc.levy_walk(lambda x: -jnp.sum(x * x) / 2, 1.0)
-    store, starts = folder / f"same-{jax.process_count()}", jnp.zeros((8, 2), jnp.float32)
-    options = {"store": store, "shards": SHARDS, "progress": False}
+    starts = jnp.zeros((8, 2), jnp.float32)
+    options = {"store": folder / f"same-{meet.count}", "shards": SHARDS, "progress": False}
     draws = levymc.sample(walk, jax.random.key(0), starts, 200, **options).positions
+    return {"checksum": hashlib.sha256(np.ascontiguousarray(draws)).hexdigest()}
+
+
+def same_gradients(folder: Path, meet: Meeting) -> dict[str, Any]:
+    """The ends of chains whose data are over four devices."""
     estimator = levymc.grad_estimator(log_prior, log_likelihood, 1003)
-    batches = levymc.batches(logistic(1003, 5), 64, mesh=mesh())
-    spread = levymc.sample(
+    ends = levymc.sample(
         *(levymc.sgld(estimator, 1e-3), jax.random.key(1), jnp.zeros((2, 5), jnp.float32), 50),
-        minibatches=batches,
+        minibatches=levymc.batches(logistic(1003, 5), 64, mesh=mesh()),
+        thin=[50],
         progress=False,
     ).positions
-    return {
-        "chains": hashlib.sha256(np.ascontiguousarray(draws)).hexdigest()[:16],
-        "gradients": spread[:, -1].ravel().tolist(),
-    }
+    return {"ends": ends.ravel().tolist()}
 
 
-JOBS = (chains, auto, gradients, factorization, collectives, correctness)
+SHARED = (chains, auto, same_chains)  # by a folder; the others by jax.distributed
+JOBS = (*SHARED, gradients, factorization, collectives, same_gradients)
 
 
 def main() -> None:
-    name, folder, address, count, number = sys.argv[1:]
-    if int(count) > 1:
-        jax.distributed.initialize(address, int(count), int(number))
+    name, place, address, count, number = sys.argv[1:]
+    (job,) = (job for job in JOBS if job.__name__ == name)
+    folder, is_distributed = Path(place), job not in SHARED
+    meet = Meeting(folder, int(count), int(number), is_distributed=is_distributed)
+    if is_distributed and meet.count > 1:
+        jax.distributed.initialize(address, meet.count, meet.number)
         meet()  # Gloo waits 30 seconds for a process that comes late, but only then
     warnings.simplefilter("ignore", UserWarning)  # of communication: that is what is measured
-    (job,) = (job for job in JOBS if job.__name__ == name)
-    print(json.dumps(job(Path(folder))))
+    print(json.dumps(job(folder, meet)))
 
 
 if __name__ == "__main__":
