@@ -1,4 +1,4 @@
-"""What `scale.py` starts in processes of their own, each bound to a core.
+"""What `scale.py` starts in processes of their own.
 
     python benchmarks/scale_jobs.py JOB FOLDER ADDRESS COUNT NUMBER
 
@@ -8,17 +8,12 @@ COUNT processes do the job together, of which this is number NUMBER; it prints J
 import hashlib
 import inspect
 import json
-import os
 import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":  # before JAX counts the cores
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[int(sys.argv[5]) % len(cores)]})
 
 import jax
 import jax.numpy as jnp
