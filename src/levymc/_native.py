@@ -37,6 +37,9 @@ VARIABLE = "LEVYMC_NATIVE"
 TARGETS = (
     "levymc_factorization_step",
     "levymc_factorization_batch",
+    "levymc_factorization_users",
+    "levymc_factorization_items",
+    "levymc_factorization_restore",
     "levymc_gibbs_sweep",
     "levymc_belief_sweeps",
 )

@@ -121,6 +121,10 @@ class Jumping(SamplingAlgorithm[JumpingState]):
         return self.algorithm.takes_minibatch
 
     @property
+    def grad_estimator(self) -> Any:
+        return getattr(self.algorithm, "grad_estimator", None)
+
+    @property
     def is_exact(self) -> bool | None:  # type: ignore[override]
         """As its algorithm, if that is known to be of the same density."""
         is_same = getattr(self.algorithm, "logdensity_fn", None) == self.walk.logdensity_fn

@@ -23,6 +23,7 @@ from ._base import (
 )
 from ._fla import Proposal, Stepping, propose, stepping, unadjusted_info
 from ._grad_estimator import MinibatchGradient
+from ._spread import estimated
 
 GradEstimator = Callable[[Any, Any], Any]
 
@@ -144,12 +145,12 @@ class SgFla(SamplingAlgorithm[State]):
         return State(position, number), unadjusted_info(proposal, ~is_made, is_outside)
 
     def _drift_at(self, minibatch: Any, position: Any) -> Any:
-        slopes = self.grad_estimator(position, *minibatch)
+        slopes = estimated(self.grad_estimator, position, *minibatch)
         check_like("grad_estimator", slopes, position)
         return drifts.scaled_gradient(self.coefficients, slopes, position)
 
     def _curvature_at(self, minibatch: Any, position: Any) -> Any:
-        return self.curvature(position, *minibatch)
+        return estimated(self.curvature, position, *minibatch)
 
     def _is_outside(self, position: Any, proposal: Proposal, minibatch: Any) -> Array | None:
         """Whether the prior is zero where the step leads, or the minibatch impossible before it.
@@ -159,7 +160,7 @@ class SgFla(SamplingAlgorithm[State]):
         estimator = self.grad_estimator
         if not isinstance(estimator, MinibatchGradient):
             return None
-        here = estimator.logdensity(position, *minibatch)
+        here = estimated(estimator.logdensity, position, *minibatch)
         there = jnp.asarray(estimator.logprior_fn(proposal.position))
         return ~jnp.isfinite(here) | (proposal.is_valid & ~jnp.isfinite(there))
 

@@ -9,6 +9,7 @@ from .factorization import MatrixFactorization as MatrixFactorization
 from .factorization import fast_factorization as fast_factorization
 from .factorization import gibbs_factorization as gibbs_factorization
 from .factorization import matrix_factorization as matrix_factorization
+from .factorization import spread_users as spread_users
 from .sbn import Annealed as Annealed
 from .sbn import BeliefNetwork as BeliefNetwork
 from .sbn import annealed_loglikelihood as annealed_loglikelihood

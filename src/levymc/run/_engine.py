@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from levymc.algorithms import Info
+from levymc.algorithms import Info, Layout, Spread
 
 from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
 from .observe import Observer
@@ -47,6 +48,7 @@ class Recipe(NamedTuple):
     keep: of a position, what is kept; None for nothing.
     batch_size: of minibatches that are drawn in the program; None where a step takes none, or is
         given one.
+    layout: of data that are spread over devices, each of which draws a part of the minibatch.
     data: the structure of `data`; where it `is_loaded`, these are minibatches, one for each step.
     is_dense: something is kept or observed at every step.
     keeps_all: it is kept at every step, so that there is no info to merge.
@@ -58,6 +60,7 @@ class Recipe(NamedTuple):
     observers: tuple[Observer, ...]
     keep: Callable[[Any], Any] | None
     batch_size: int | None
+    layout: Layout | None
     data: Any
     is_loaded: bool
     is_dense: bool
@@ -132,13 +135,17 @@ class Program(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Shapes and dtypes of all inputs; with a recipe, a key of compiled programs."""
+    """Shapes and dtypes of all inputs; with a recipe, a key of compiled programs.
+
+    places: the sharding of each leaf of the carry, where data are spread over devices.
+    """
 
     parameters: tuple[Any, ...]
     carry: tuple[Any, ...]
     carry_structure: Any
     keys: Any
     data: tuple[Any, ...]
+    places: tuple[NamedSharding, ...] = ()
 
 
 @runtime_checkable
@@ -169,11 +176,15 @@ class Source(NamedTuple):
 
     structure: of what the program takes.
     batch_size: of batches to be drawn from the data in the program.
+    layout: of data that are spread over devices for minibatches.
+    mesh: the devices that data are spread over.
     """
 
     feed: Feed
     structure: Any = jax.tree.structure(None)
     batch_size: int | None = None
+    layout: Layout | None = None
+    mesh: Mesh | None = None
 
 
 NO_DATA = Source(Fixed([]))
@@ -255,10 +266,12 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
 
     assert structure.num_leaves == len(shapes.carry) + num_info
     return Program(
-        jax.jit(advance),
+        jax.jit(advance, out_shardings=_outcome(shapes.places, num_info)),
         begin,
         lambda carry: jax.tree.unflatten(structure, carry).state,
-        jax.jit(finish),
+        jax.jit(
+            finish, out_shardings=_outcome(shapes.places, num_info)[1] if shapes.places else None
+        ),
         jax.jit(lambda parameters: _fixed(machine, parameters)),
         machine.draws,
         machine.varying,
@@ -266,6 +279,17 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
         machine.block,
         machine.slots,
     )
+
+
+def _outcome(places: tuple[NamedSharding, ...], num_info: int) -> Any:
+    """Where a program leaves carry and draws, if that is not left to the compiler.
+
+    Chains stay where they are, and every process has all draws.
+    """
+    if not places:
+        return None
+    everywhere = NamedSharding(places[0].mesh, PartitionSpec())
+    return [*places, *[everywhere] * num_info], everywhere
 
 
 class Machine(NamedTuple):
@@ -319,9 +343,7 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     examples = (keys, list(shapes.parameters), (batch, carry.state))
     hoisted = hoist(step_all, *examples)
     states, info = jax.eval_shape(step_all, *examples)
-    kept = (
-        None if recipe.keep is None else jax.eval_shape(jax.vmap(recipe.keep), position_of(states))
-    )
+    kept = jax.eval_shape(lambda states: _kept(recipe, states), states)
     draws = _of_one_chain(Draws(kept, info))
     varying = _varying(recipe, hoisted, shapes, states, draws)
     draw_bytes = num_chains * sum(
@@ -392,11 +414,18 @@ def _step(recipe: Recipe) -> Callable[..., tuple[Any, Any]]:
         key_step = key
         if recipe.batch_size is not None:
             key_batch, key_step = jax.random.split(key)
-            data = draw_batch(key_batch, data, recipe.batch_size)
+            data = _minibatch(recipe, key_batch, data)
         batch = () if data is None else (data,)
         return rebuild(recipe, parameters).step(key_step, state, *batch)
 
     return step
+
+
+def _minibatch(recipe: Recipe, key: Array, data: Any) -> Any:
+    if recipe.layout is not None:
+        return Spread(recipe.layout, key, data)
+    assert recipe.batch_size is not None
+    return draw_batch(key, data, recipe.batch_size)
 
 
 def _varying(
@@ -522,7 +551,7 @@ def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
     """
     recipe = machine.recipe
     is_mark, is_kept, is_seen = _flags(recipe, marks, loop)
-    positions = None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(loop.state))
+    positions = _kept(recipe, loop.state)
     leaves = jax.tree.leaves(Draws(positions, _with_merged(info, loop.merged)))
     written = [leaf for leaf, varies in zip(leaves, machine.varying, strict=True) if varies]
     return loop._replace(
@@ -535,6 +564,11 @@ def _look(machine: Machine, marks: Marks, loop: Loop, info: Any) -> Loop:
             for place, leaf in zip(loop.kept, written, strict=True)
         ],
     )
+
+
+def _kept(recipe: Recipe, states: Any) -> Any:
+    """What is kept of all chains' positions."""
+    return None if recipe.keep is None else jax.vmap(recipe.keep)(position_of(states))
 
 
 def _flags(recipe: Recipe, marks: Marks, loop: Loop) -> tuple[Any, Any, Any]:

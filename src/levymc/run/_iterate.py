@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from levymc import noises, schedules
@@ -20,6 +20,7 @@ from levymc._checks import (
     check_floating,
     check_folder,
     check_key,
+    check_mesh,
     check_position,
     output_shapes,
 )
@@ -47,6 +48,7 @@ from ._engine import (
     rebuild,
 )
 from ._minibatches import source_of
+from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
 
@@ -139,6 +141,7 @@ class Run(NamedTuple):
     algorithm: its name.  is_exact: whether its target is φ at every step size; None: not known.
     schedule: its step sizes as a function of n, if it has one; they are of the `dtype`.
     batch_size: of minibatches that are drawn in the program.
+    is_spread: over devices, also of other processes, which make the same calls.
     """
 
     plan: Plan
@@ -154,6 +157,7 @@ class Run(NamedTuple):
     schedule: Callable[[Any], Any] | None = None
     batch_size: int | None = None
     dtype: Any = float
+    is_spread: bool = False
 
 
 class Started(NamedTuple):
@@ -222,6 +226,7 @@ def march(
             return
         now = time.perf_counter()
         length, clock = _next_length(length, now - clock, run.program.block), now
+        length = agreed(length) if run.is_spread else length
 
 
 def _compile(run: Run, carry: Leaves) -> None:
@@ -311,6 +316,7 @@ def start(
         observers=tuple(observers.values()),
         keep=keep,
         batch_size=source.batch_size,
+        layout=source.layout,
         data=source.structure,
         is_loaded=not isinstance(source.feed, Fixed),
         is_dense=is_every or plan.seen == Every(1),
@@ -319,6 +325,10 @@ def start(
         key_kind=str(jax.random.key_impl(typed_key)),
     )
     _check_batch(recipe, parameters, initial_positions, source)
+    if source.mesh is not None:
+        _check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
+        given = (parameters, initial_positions, jax.random.key_data(typed_key))
+        check_same("levymc.sample", jax.tree.leaves(given))
     if keep is not None:
         _check_kept(keep, initial_positions)
     keys, init = chain_keys(typed_key, num_chains), compile_init(recipe)
@@ -326,6 +336,10 @@ def start(
     carry = jax.tree.map(_strong, begun)
     _check_finite(carry.state, initial_positions)
     _check_support(rebuild(recipe, parameters), initial_positions)
+    if source.layout is not None:
+        estimator = rebuild(recipe, parameters).grad_estimator
+        data = jax.tree.unflatten(source.structure, source.feed.take(0, 0)[0])
+        warn_of_communication(source.layout, estimator, initial_positions, data)
     names = tuple(observers)
     return Started(recipe, plan, parameters, keys, initial_positions, carry, source, names)
 
@@ -335,6 +349,8 @@ def ready(started: Started, mesh: Any = None) -> Run:
     recipe, plan, parameters, keys, positions, carry, source, names = started
     algorithm = rebuild(recipe, parameters)
     leaves, structure = jax.tree.flatten(carry)
+    if source.mesh is not None:
+        leaves = [on_mesh(source.mesh, leaf) for leaf in leaves]
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
         tuple(map(_shape, parameters)),
@@ -342,11 +358,14 @@ def ready(started: Started, mesh: Any = None) -> Run:
         structure,
         _shape(keys),
         tuple(map(_shape, data)),
+        () if source.mesh is None else tuple(leaf.sharding for leaf in leaves),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
     if plan.total >= EPOCH and not any(axis == 0 for axis in recipe.chain_axes):
         _warn_of_counting(program)
     begun = program.begin(leaves)
+    if source.mesh is not None:
+        begun = [on_mesh(source.mesh, leaf) for leaf in begun]
     if mesh is not None:
         keys, begun = _over_devices(mesh, (keys, begun))
     return Run(
@@ -363,6 +382,7 @@ def ready(started: Started, mesh: Any = None) -> Run:
         algorithm.step_schedule,
         source.batch_size,
         jnp.result_type(*jax.tree.leaves(positions)),
+        source.mesh is not None,
     )
 
 
@@ -511,6 +531,24 @@ def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Sou
     )
 
 
+def _check_spread(
+    source: Source, algorithm: SamplingAlgorithm[Any], mesh: Any, *, is_stored: bool
+) -> None:
+    """Refuse data that are spread over devices, where nothing would add up their gradients."""
+    if source.layout is not None and getattr(algorithm, "grad_estimator", None) is None:
+        raise TypeError(
+            "`minibatches` must be on one device for an algorithm whose gradients are not "
+            f"levymc's to add up, got some over a mesh for {algorithm.name}. "
+            "Take levymc.sgld or levymc.sgfla, or leave out the `mesh` of levymc.batches."
+        )
+    if mesh is not None or is_stored:
+        name, value = ("mesh", mesh) if mesh is not None else ("store", "a folder")
+        raise ValueError(
+            f"`{name}` must be None with data over a mesh, got {value!r}: all devices work on the "
+            "same chains, and a stored program is for one. Leave one of them out."
+        )
+
+
 def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
     """Refuse a function of a position that does not return arrays."""
     kept = output_shapes("keep", keep, _of_one_chain(positions))
@@ -527,7 +565,7 @@ def _check_finite(states: Any, positions: Any) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
         name = jax.tree_util.keystr(path).removeprefix(".")
         if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
-            _refuse_starts(name, np.asarray(leaf, np.float64), positions)
+            _refuse_starts(name, on_host(leaf).astype(np.float64), positions)
 
 
 def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
@@ -560,11 +598,7 @@ def _refuse_starts(name: str, values: np.ndarray, positions: Any) -> None:
 def _check_mesh(mesh: Any, num_chains: int, *, is_stored: bool) -> None:
     if mesh is None:
         return
-    if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
-        raise TypeError(
-            f"`mesh` must be a jax.sharding.Mesh with one axis, got {mesh!r}. "
-            'Such as jax.make_mesh((jax.device_count(),), ("chains",)).'
-        )
+    check_mesh(mesh, "chains")
     if num_chains % mesh.size:
         raise ValueError(
             f"`mesh` must have a number of devices that divides the {num_chains} chains, "
@@ -579,8 +613,7 @@ def _check_mesh(mesh: Any, num_chains: int, *, is_stored: bool) -> None:
 
 def _over_devices(mesh: Mesh, chains: Any) -> Any:
     """Put the chains onto the devices; the compiled program follows them."""
-    # Left to the compiler: with explicit axes every gather would need to be told its sharding.
-    automatic = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,))
+    automatic = check_mesh(mesh, "chains")
     return jax.device_put(chains, NamedSharding(automatic, PartitionSpec(mesh.axis_names[0])))
 
 

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array
 
 from levymc._checks import check_count
+from levymc.algorithms import Layout
 
 from ._engine import Fixed, Source, draw_batch
+from ._spreading import layout_of, mesh_of, spread_over
 
 NUMERIC = (jnp.number, jnp.bool_, jax.dtypes.prng_key)
 LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
@@ -19,13 +22,23 @@ MOST_LOADED = 1024
 
 
 class Batches(NamedTuple):
-    """Data whose leaves share their first axis, and how many points make a batch."""
+    """Data whose leaves share their first axis, and how many points make a batch.
+
+    layout: how they are spread over devices, if they are.
+    """
 
     data: Any
     batch_size: int
+    layout: Layout | None = None
 
     def draw(self, key: Array) -> Any:
         """`batch_size` points, drawn uniformly with replacement."""
+        if self.layout is not None:
+            raise TypeError(
+                "`draw` must be of data on one device, got data on "
+                f"{self.layout.mesh.size}: no device has a minibatch as a whole. "
+                "Leave out `mesh`, or give the batches to levymc.sample."
+            )
         return draw_batch(key, self.data, self.batch_size)
 
     @property
@@ -35,15 +48,29 @@ class Batches(NamedTuple):
         )
 
 
-def batches(data: Any, batch_size: int) -> Batches:
+def batches(data: Any, batch_size: int, *, mesh: Mesh | None = None) -> Batches:
     """Minibatches for `levymc.sample(..., minibatches=...)`.
+
+    With a `mesh` the data are spread over its devices.  At each step every device draws its part of
+    the minibatch from the data that it has and estimates the gradient with it; the mean of these,
+    weighted by the numbers of data points, is the gradient of the step, and the chains move alike
+    everywhere.  The estimate is unbiased.  Its variance is that of strata, at most that of the same
+    minibatch on one device, and as good as equal where the data are in no order.
+
+    Several processes under `jax.distributed` all make the same calls with the same data, and have
+    the same draws; each reads of the data what its devices need, so that they may be a
+    `numpy.memmap`.  Their machines must be of one kind, as every device moves the chains itself.
 
     Args:
         data: a pytree of arrays with one first axis, that of the data points.
-        batch_size: points per step.
+        batch_size: points per step; with a `mesh` a multiple of its devices.
+        mesh: a `jax.sharding.Mesh` with one axis, for `levymc.sgld`, `levymc.sgfla` and
+            `levymc.jumping` of them.  A run warns if adding up the gradients takes it longer than
+            computing them.
 
     Raises:
-        ValueError, TypeError: first axes that differ, or a batch larger than the data.
+        ValueError, TypeError: first axes that differ, or a batch larger than the data; data that
+            differ between processes.
 
     Examples:
         >>> import jax, jax.numpy as jnp, levymc
@@ -51,7 +78,7 @@ def batches(data: Any, batch_size: int) -> Batches:
         (10,)
     """
     size = check_count("batch_size", batch_size, "It is the number of data points per step.")
-    arrays = jax.tree.map(jnp.asarray, data)
+    arrays = jax.tree.map(jnp.asarray if mesh is None else _as_given, data)
     counts = {leaf.shape[0] if leaf.ndim else 0 for leaf in jax.tree.leaves(arrays)}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(
@@ -63,7 +90,15 @@ def batches(data: Any, batch_size: int) -> Batches:
             f"`batch_size` must be at most the {max(counts)} data points, got {size}. "
             "Use the full gradient instead."
         )
-    return Batches(arrays, size)
+    if mesh is None:
+        return Batches(arrays, size)
+    layout = layout_of(mesh, max(counts), size)
+    return Batches(spread_over(layout, arrays), size, layout)
+
+
+def _as_given(leaf: Any) -> Any:
+    """An array that is copied no earlier than its parts go to devices."""
+    return leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
 
 
 class Whole(NamedTuple):
@@ -170,7 +205,13 @@ def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:
         if isinstance(minibatches, Batches):
             _check_memory(minibatches.batch_bytes, num_chains)
         leaves, structure = jax.tree.flatten(minibatches.data)
-        return Source(Fixed(leaves), structure, getattr(minibatches, "batch_size", None))
+        return Source(
+            Fixed(leaves),
+            structure,
+            getattr(minibatches, "batch_size", None),
+            getattr(minibatches, "layout", None),
+            mesh_of(leaves),
+        )
     if not callable(minibatches) and not hasattr(minibatches, "__iter__"):
         raise TypeError(
             f"`minibatches` must be an iterable or a function of the step, got {minibatches!r}. "

@@ -7,3 +7,4 @@ from ._gibbs import GibbsFactorization as GibbsFactorization
 from ._gibbs import gibbs_factorization as gibbs_factorization
 from ._model import MatrixFactorization as MatrixFactorization
 from ._model import matrix_factorization as matrix_factorization
+from ._spread import spread_users as spread_users

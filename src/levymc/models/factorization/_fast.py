@@ -105,8 +105,8 @@ class FastFactorization(NamedTuple):
     backend: "native" or "jax".
     """
 
-    algorithm: FastAlgorithm
-    data: Ratings
+    algorithm: SamplingAlgorithm[Any]
+    data: Any
     backend: str
 
 

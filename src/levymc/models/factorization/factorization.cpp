@@ -89,6 +89,8 @@ struct Step {
   bool has_clip;
   float *gradients, *clips;  // scratch: SEGMENTS × items × row, SEGMENTS × items
   float* partner_norms;      // scratch: items
+  bool moves_users = true, moves_items = true;  // split.h makes the two halves apart,
+  int num_buffers = SEGMENTS;                   //   and gives the items' gradients in one buffer
 };
 
 // What a step tells: the largest noise, the largest shortening of the drift's step, whether an entry
@@ -423,6 +425,8 @@ ffi::Error batch_counts(ffi::Buffer<ffi::U32> key, ffi::Buffer<ffi::S32> offsets
 }
 
 }  // namespace
+
+#include "split.h"
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(levymc_factorization_step, step_of_chains,
                               ffi::Ffi::Bind()

@@ -412,11 +412,11 @@ Report move_items(const Step& s, int64_t first_group, int64_t last_group) {
       for (int l = 0; l < lines; ++l) {
         const float* part = s.gradients + item * s.row + LINE * l;
         gradient[l] = line_at(part);
-        for (int n = 1; n < SEGMENTS; ++n) gradient[l] = gradient[l] + line_at(part + n * all);
+        for (int n = 1; n < s.num_buffers; ++n) gradient[l] = gradient[l] + line_at(part + n * all);
       }
       float curvature = 1;
       if (s.has_clip)
-        for (int n = 0; n < SEGMENTS; ++n) curvature += s.clips[n * s.num_items + item];
+        for (int n = 0; n < s.num_buffers; ++n) curvature += s.clips[n * s.num_items + item];
       const Lengths by = lengths(s, s.item_steps, s.item_noises, item, noise_scale, curvature);
       move_row<LINES>(s.items + item * s.row, lines, gradient,
                       noise.values.data() + (item - begin) * s.rank, mask, by, cap, watch);
@@ -426,23 +426,29 @@ Report move_items(const Step& s, int64_t first_group, int64_t last_group) {
 }
 
 template <int LINES, bool HAS_CLIP>
-Report run_step_of(const Step& s) {
+void work_segments(const Step& s, Report* reports) {
   const std::vector<Segment> segments = draw_counts(s);
   uint32_t first_block[SEGMENTS] = {};
   for (int n = 1; n < SEGMENTS; ++n)
     first_block[n] = first_block[n - 1] + uint32_t(segments[n - 1].blocks.size());
   if (HAS_CLIP) measure_items(s);
-  Report reports[2 * SEGMENTS];
   const int64_t num_lists = std::min<int64_t>(s.num_threads, SEGMENTS);
   const std::unique_ptr<Drawn[]> drawn(new Drawn[num_lists]);  // not set to zero, unlike a vector
   in_parallel(s.num_threads, SEGMENTS, [&](int64_t n) {
     reports[n] = work_segment<LINES, HAS_CLIP>(s, segments[n], int(n), first_block[n],
                                                drawn[n % num_lists]);
   });
+}
+
+template <int LINES, bool HAS_CLIP>
+Report run_step_of(const Step& s) {
+  Report reports[2 * SEGMENTS];
+  if (s.moves_users) work_segments<LINES, HAS_CLIP>(s, reports);
   const int64_t groups = (s.num_items + GROUP - 1) / GROUP;
-  in_parallel(s.num_threads, SEGMENTS, [&](int64_t n) {
-    reports[SEGMENTS + n] = move_items<LINES>(s, groups * n / SEGMENTS, groups * (n + 1) / SEGMENTS);
-  });
+  if (s.moves_items)
+    in_parallel(s.num_threads, SEGMENTS, [&](int64_t n) {
+      reports[SEGMENTS + n] = move_items<LINES>(s, groups * n / SEGMENTS, groups * (n + 1) / SEGMENTS);
+    });
   Report told;
   for (const Report& report : reports) told.add(report);
   return told;
