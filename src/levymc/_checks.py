@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array
 
 WITH_JAX = "Write it with jax.numpy, and jnp.where or jax.lax.cond in the place of if."
@@ -189,6 +190,15 @@ def check_folder(name: str, value: Any) -> Path:
             "Run into a folder, and copy it there when it is complete."
         )
     return Path(value)
+
+
+def check_mesh(mesh: Any) -> None:
+    """Refuse what is no mesh that chains can be spread over."""
+    if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
+        raise TypeError(
+            f"`mesh` must be a jax.sharding.Mesh with one axis, got {mesh!r}. "
+            'Such as jax.make_mesh((jax.device_count(),), ("chains",)).'
+        )
 
 
 def check_function(name: str, value: Any, remedy: str, num_arguments: int = 1) -> None:

@@ -23,6 +23,7 @@ LAYERS = (
     "noises",
     "algorithms",
     "run",
+    "distributed",
     "diagnostics",
     "targets",
     "theory",
@@ -38,6 +39,7 @@ LAYERS = (
     "contest",
     "factorize",
     "report",
+    "launch",
     "cli",
 )
 LIBRARY = LAYERS[: LAYERS.index("__main__")]

@@ -146,11 +146,19 @@ def _within(
     def is_spent(result: Result) -> bool:
         return int(np.sum(info_of(result).num_integration_steps)) >= allowance
 
-    folder = None if plan.store is None else plan.store / "draws-nuts"
-    if folder is not None and folder.exists():
-        return resume(folder, until=is_spent, progress=False)
+    if plan.store is None:
+        return _drawn(algorithm, warm, target, key, allowance, until=is_spent, **plan.how)
+    # How long the chains are depends on all of them: where processes share the run, one makes them.
+    folder = plan.store / "draws-nuts"
+    with plan.stages.claimed(folder.name):
+        if folder.exists():
+            return resume(folder, until=is_spent, progress=False)
+        return _drawn(algorithm, warm, target, key, allowance, until=is_spent, store=folder)
+
+
+def _drawn(
+    algorithm: Any, warm: Warm, target: Target, key: Any, allowance: int, **how: Any
+) -> Result:
+    """A run that the rule among the options ends before its last step."""
     most = max(32, int(AHEAD * allowance / (NUM_CHAINS * max(warm.cost, 1.0))))
-    positions = target.positions(warm.points)
-    return sample(
-        algorithm, key, positions, most, until=is_spent, progress=False, store=folder, **plan.how
-    )
+    return sample(algorithm, key, target.positions(warm.points), most, progress=False, **how)

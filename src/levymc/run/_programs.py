@@ -156,7 +156,9 @@ def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
 
 
 def on_device(arrays: list[np.ndarray]) -> Leaves:
-    """As what the program returns is: it would be compiled anew for the others."""
+    """On the default device, and bound to it as what the program returns is, which would be
+    compiled anew for others.
+    """
     found = [jnp.asarray(array) for array in arrays]
     for leaf, array in zip(found, arrays, strict=True):
         if leaf.dtype != array.dtype:
@@ -164,4 +166,4 @@ def on_device(arrays: list[np.ndarray]) -> Leaves:
                 f"The store holds numbers of type {array.dtype}, which JAX would make {leaf.dtype} "
                 'here. Call jax.config.update("jax_enable_x64", True) before resuming it.'
             )
-    return jax.device_put(found, jax.devices()[0])
+    return [jax.device_put(leaf, leaf.sharding) for leaf in found]
