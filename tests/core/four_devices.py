@@ -80,10 +80,10 @@ def devices_exchange_nothing(_):
     """A loop of NUTS that ends where all chains of its device have: none waits for another."""
     import blackjax
 
-    nuts = blackjax.nuts(logdensity, 0.5, jnp.ones(3, jnp.float32))
+    nuts = blackjax.nuts(logdensity, 0.5, jnp.ones(3))
     marks = {"thin": 1, "burn_in": 0, "observe": None, "observe_every": 1}
     started = _iterate.start(
-        nuts, KEY, starts(8), 9, minibatches=None, keep=lambda x: x, mesh=MESH, **marks
+        nuts, KEY, jnp.zeros((8, 3)), 9, minibatches=None, keep=lambda x: x, mesh=MESH, **marks
     )
     run = _iterate.placed_run(started, MESH)
     call = run.plan.call(0, 1, run.program.slots)

@@ -58,28 +58,27 @@ def own_chains(mesh: Mesh, num_chains: int) -> range:
 
 
 def share_of(mesh: Mesh, num_chains: int) -> Share:
-    """The chains of this process, which are next to one another.
-
-    Raises:
-        ValueError: it has none, or devices that are not next to one another.
-    """
+    """The chains of this process, which are next to one another."""
     width, here = -(-num_chains // mesh.size), jax.process_index()
-    own = [(n, one) for n, one in enumerate(mesh.devices.flat) if one.process_index == here]
-    places, devices = [n for n, _ in own], tuple(one for _, one in own)
-    if not places or places[-1] - places[0] >= len(places):
+    places: dict[int, list[int]] = {}
+    for place, device in enumerate(mesh.devices.flat):
+        places.setdefault(device.process_index, []).append(place)
+    own = places.get(here, [])
+    if not own or own[-1] - own[0] >= len(own):
         raise ValueError(
             f"`mesh` must have the devices of a process next to one another, got {mesh!r}, where "
-            f"those of process {here} are at {places}. Such as "
+            f"those of process {here} are at {own}. Such as "
             'jax.make_mesh((jax.device_count(),), ("chains",)).'
         )
-    begin, end = (min(place * width, num_chains) for place in (places[0], places[-1] + 1))
-    if begin == end:
+    idle = [process for process, (first, *_) in places.items() if first * width >= num_chains]
+    if idle:  # told by all of them, and not by these alone
         raise ValueError(
             f"`mesh` must leave chains for every process, got {mesh.size} devices for {num_chains} "
-            f"chains, {width} for each until none are left for process {here}. Add chains, or take "
+            f"chains: {width} for a device leave none for process {idle[0]}. Add chains, or take "
             "fewer processes."
         )
-    return Share(range(begin, end), width, devices)
+    chains = range(own[0] * width, min((own[-1] + 1) * width, num_chains))
+    return Share(chains, width, tuple(mesh.devices.flat[place] for place in own))
 
 
 def spread(started: Started, mesh: Mesh) -> Run:

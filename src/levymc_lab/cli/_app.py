@@ -63,7 +63,7 @@ app.command(epilog=_run.EXAMPLES)(_run.run)
 app.command(epilog=_work.EXAMPLES)(_work.work)
 app.command(
     epilog=_launch.EXAMPLES,
-    context_settings={"allow_extra_args": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},  # the script may have options, too
 )(_launch.launch)
 app.command(epilog=_factorize.EXAMPLES)(_factorize.factorize)
 app.command(epilog=_predict.PREDICT_EXAMPLES)(_predict.predict)

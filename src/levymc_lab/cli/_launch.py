@@ -24,22 +24,22 @@ ended well; 130 stopped by Ctrl-C.
 
 
 def launch(
-    context: typer.Context,
     script: Annotated[Path, Argument(exists=True, dir_okay=False, help="This is a Python script.")],
+    arguments: Annotated[
+        list[str] | None, Argument(metavar="ARGUMENTS", help="These are given to the script.")
+    ] = None,
     count: Annotated[int, Option("--count", "-n", min=1, help="Start so many processes.")] = 2,
     heartbeat: Annotated[
         int, Option(min=1, help="A process without a sign for so many seconds is dead.")
     ] = 10,
 ) -> None:
-    """Run a script in several processes, and end all of them if one dies.
-
-    What follows the name of the script is given to it.
-    """
+    """Run a script in several processes of this machine, and end all of them if one dies."""
     from levymc_lab.launch import launch as start
 
+    words = arguments or []
     options = ["-n", str(count), "--heartbeat", str(heartbeat)]
-    resume = command_line("launch", *options, str(script), *context.args)
-    command = [sys.executable, str(script), *context.args]
+    resume = command_line("launch", *options, str(script), *words)
+    command = [sys.executable, str(script), *words]
     with guarded(resume):
         ended = start(command, count, heartbeat_seconds=heartbeat, tell=_tell)
     if ended.failed is not None:
