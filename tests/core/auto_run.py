@@ -1,8 +1,8 @@
-"""A stored call of levymc.auto that is killed: python auto_run.py FOLDER MOMENT [SHARDS].
+"""A stored call of levymc.auto that is killed: python auto_run.py FOLDER MOMENT [SHARDS [TARGET]].
 
 MOMENT: adapting (in its second round) or sampling (when something of the draws is saved); stopping
-is the first, where it is stopped in the place of being killed; never.  A call that ends prints a
-checksum of what it gives.
+is the first, where it is stopped in the place of being killed; never.  TARGET: the name of one of
+these.  A call that ends prints a checksum of what it gives.
 """
 
 import hashlib
@@ -21,9 +21,17 @@ from levymc.run import _create, _iterate, _store
 BUDGET = 4000
 
 
-def begin(store=None, seed=0, budget=BUDGET, **options):
+def curved(x):
+    """One mode, for NUTS: no mixture of few t laws fits it."""
+    return -(x[0] ** 2) / 8 - 2 * (x[1] - x[0] ** 2 / 2) ** 2
+
+
+TARGETS = {"four": levymc.targets.four_modes, "curved": curved}
+
+
+def begin(store=None, seed=0, budget=BUDGET, target="four", **options):
     return levymc.auto(
-        levymc.targets.four_modes,
+        TARGETS[target],
         jax.random.key(seed),
         jnp.full((4, 2), 4.0, jnp.float32),
         budget=budget,
@@ -53,7 +61,7 @@ def dies_at_call(function, number, how=signal.SIGKILL):
 
 
 if __name__ == "__main__":
-    folder, moment, *shards = sys.argv[1:]
+    folder, moment, *rest = sys.argv[1:]
     if moment == "adapting":
         _ladder.sample = dies_at_call(_ladder.sample, 2)
     elif moment == "stopping":
@@ -64,4 +72,5 @@ if __name__ == "__main__":
         _iterate.FIRST_STEPS = 20
         _iterate._next_length = lambda length, seconds, block: 20
         _store._Sink.append = dies_at_call(_store._Sink.append, 4)
-    print(checksum(begin(folder, shards=int(shards[0]) if shards else None)))
+    given = dict(zip(("shards", "target"), (int(rest[0]), *rest[1:]), strict=False)) if rest else {}
+    print(checksum(begin(folder, **given)))

@@ -92,6 +92,17 @@ def test_any_number_of_processes_gives_the_same_bytes(original, start, tmp_path,
 
 @pytest.mark.nightly
 @pytest.mark.slow
+def test_the_chains_of_nuts_are_shared(start, tmp_path):
+    """How many steps they have is seen from the draws, as the budget is to be spent."""
+    pytest.importorskip("blackjax")
+    alone = auto_run.begin(tmp_path / "alone", target="curved", shards=SHARDS)
+    assert alone.algorithm == "nuts"
+    assert abs(sum(alone.evaluations.values()) / auto_run.BUDGET - 1) < 0.05  # of draws, 13
+    assert_all_give([start("never", "curved") for _ in range(2)], alone)
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["adapting", "sampling"])
 def test_what_a_killed_process_was_at_is_finished_by_another(original, start, moment):
     dying = start(moment)

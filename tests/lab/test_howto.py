@@ -92,7 +92,7 @@ def test_tasks_of_a_slurm_job_compute_together(slurm):
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_pods_of_a_kubernetes_job_share_a_run(tmp_path):
-    """Two of them, each with the command that the manifest has for it."""
+    """One after the other, each with the command that the manifest has for it."""
     yaml = pytest.importorskip("yaml")
     job, service, variables = (
         list(yaml.safe_load_all(one)) for one in blocks("kubernetes.md", "yaml")

@@ -103,9 +103,11 @@ def _unfinished(shards: Shards) -> list[int]:
 
 def _make(path: Path, minibatches: Any, *, progress: bool, mesh: Mesh | None) -> int:
     """Complete every shard that nobody else has, on one device or all of a mesh; how many."""
-    if mesh is None:
-        return _sweep(path, minibatches, progress=progress)
-    devices, halt = list(mesh.local_devices), threading.Event()
+    devices = [] if mesh is None else list(mesh.local_devices)
+    if len(devices) < 2:
+        with jax.default_device(devices[0]) if devices else nullcontext():
+            return _sweep(path, minibatches, progress=progress)
+    halt = threading.Event()
 
     def on(device: Any) -> int:
         with jax.default_device(device):
