@@ -9,6 +9,8 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 import levymc
 
@@ -30,9 +32,12 @@ def refusals(mesh):
     given = {"mesh": mesh, "progress": False}
     start = jax.tree.map(lambda leaf: leaf[:1], sharded_run.STARTS)
     walk, key = stored_run.WALK, jax.random.key(5)
+    rows = NamedSharding(mesh, PartitionSpec("chains"))
+    spread = jax.make_array_from_callback((2, 2), rows, lambda _: np.zeros((1, 2), np.float32))
     return [
         refusal(lambda: sharded_run.begin(None, until=lambda result: True, **given)),
         refusal(lambda: levymc.sample(walk, key, start, 9, **given)),
+        refusal(lambda: levymc.sample(walk, key, {"x": spread}, 9, **given)),
         refusal(lambda: levymc.auto(levymc.targets.four_modes, key, jnp.zeros((1, 2)), **given)),
     ]
 

@@ -118,6 +118,28 @@ def each_device_makes_shards_of_a_store(folder):
     assert resumed.num_draws == 20
 
 
+def ctrl_c_halts_all_devices(folder):
+    """What they have is safe, and gone on with to the same bytes."""
+    real, calls = _work._are_over, []
+
+    def interrupted(made):
+        calls.append(made)
+        raise KeyboardInterrupt
+
+    _work._are_over = interrupted
+    try:
+        part = begin(7, 10**6, thin=10**5, store=folder / "stopped", mesh=MESH)
+    except KeyboardInterrupt as error:
+        assert "What was made is safe" in str(error)  # noqa: PT017
+    else:
+        assert part.is_interrupted
+    finally:
+        _work._are_over = real
+    (made,) = calls
+    assert all(one.done() for one in made)
+    assert levymc.run.work(folder / "stopped", mesh=MESH, progress=False).left == ()
+
+
 def a_device_that_fails_halts_the_others(folder):
     real = _work.go_on
 

@@ -71,7 +71,9 @@ def test_a_stage_is_made_by_one_and_waited_for_by_others(tmp_path, monkeypatch):
 
 @pytest.fixture
 def start(start_process, tmp_path):
-    return lambda moment="never": start_process(auto_run.__file__, tmp_path / "run", moment, SHARDS)
+    """A function that starts a process that makes a run."""
+    given = (auto_run.__file__, tmp_path / "run")
+    return lambda moment="never", *rest: start_process(*given, moment, SHARDS, *rest)
 
 
 def assert_all_give(processes, result):
@@ -97,7 +99,8 @@ def test_the_chains_of_nuts_are_shared(start, tmp_path):
     pytest.importorskip("blackjax")
     alone = auto_run.begin(tmp_path / "alone", target="curved", shards=SHARDS)
     assert alone.algorithm == "nuts"
-    assert abs(sum(alone.evaluations.values()) / auto_run.BUDGET - 1) < 0.05  # of draws, 13
+    spent, a_draw = sum(alone.evaluations.values()), alone.evaluations["sampling"] / alone.num_draws
+    assert abs(spent - auto_run.BUDGET) < 0.02 * auto_run.BUDGET + a_draw
     assert_all_give([start("never", "curved") for _ in range(2)], alone)
 
 

@@ -62,6 +62,7 @@ def test_devices_make_the_shards_of_a_store(check):
     check(
         four_devices.each_device_makes_shards_of_a_store,
         four_devices.a_device_that_fails_halts_the_others,
+        four_devices.ctrl_c_halts_all_devices,
     )
 
 
@@ -141,9 +142,10 @@ def test_processes_have_the_chains_of_their_devices(start, tmp_path):
     assert first["own"] != second["own"]
     assert first["stored"] == second["stored"] == expected(tmp_path)
     for found in (first, second):
-        rule, single, auto = found["refusals"]
+        rule, single, spread, auto = found["refusals"]
         assert "`until` must be None for a run in shards, or over several processes" in rule
         assert "`mesh` must leave chains for every process, got 2 devices for 1" in single
+        assert "`initial_positions` must be there in every process" in spread
         assert "`store` must be given with a mesh over several processes" in auto
 
 

@@ -480,6 +480,11 @@ def check_total(steps: int) -> None:
 def _count_chains(positions: Any) -> int:
     check_floating("initial_positions", positions)
     leaves = jax.tree.leaves(positions)
+    if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must be there in every process, got an array that is spread over "
+            "several. Give the starts of all chains to each; it takes those of its own."
+        )
     counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(

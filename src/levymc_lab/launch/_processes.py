@@ -97,8 +97,10 @@ class _Process:
         """For how long it has been stopped, as by SIGSTOP; 0 if it runs."""
         if not hasattr(os, "waitid") or self.code is not None:
             return 0.0
-        asked = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        if os.waitid(os.P_PID, self.popen.pid, asked) is None:
+        asked, found = os.WSTOPPED | os.WNOHANG | os.WNOWAIT, None
+        with suppress(ChildProcessError):  # it has just ended
+            found = os.waitid(os.P_PID, self.popen.pid, asked)
+        if found is None:
             self.stopped_since = None
             return 0.0
         self.stopped_since = self.stopped_since or time.monotonic()
@@ -137,6 +139,11 @@ def launch(
         heartbeat_seconds: after so long without a sign of a process, it counts as dead.
         tell: is given a sentence on what happens.
     """
+    if os.name == "nt":
+        raise ValueError(
+            "`launch` needs sessions of processes, which this system has not. Start the processes "
+            f"by hand, with {ADDRESS}, {COUNT} and {NUMBER} in their environment."
+        )
     address = f"127.0.0.1:{_free_port()}"
     shared = {ADDRESS: address, BIND: address, COUNT: str(count), HEARTBEAT: str(heartbeat_seconds)}
     processes: list[_Process] = []
