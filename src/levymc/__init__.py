@@ -16,6 +16,7 @@ if (
 from levymc import adapt as adapt
 from levymc import algorithms as algorithms
 from levymc import diagnostics as diagnostics
+from levymc import distributed as distributed
 from levymc import drifts as drifts
 from levymc import integrators as integrators
 from levymc import interop as interop

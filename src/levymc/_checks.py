@@ -192,7 +192,7 @@ def check_folder(name: str, value: Any) -> Path:
     return Path(value)
 
 
-def check_mesh(mesh: Any, axis: str) -> Mesh:
+def check_mesh(mesh: Any, axis: str = "chains") -> Mesh:
     """A mesh of one axis, whose sharding is left to the compiler."""
     if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
         raise TypeError(

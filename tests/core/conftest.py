@@ -1,6 +1,11 @@
-"""Fixtures of the tests of the engine: runs cut into calls, and stopped after some of them."""
+"""Fixtures of the tests of the engine: runs cut into calls, stopped after some, and processes."""
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +47,36 @@ def _stopping(append, parts):
         append(self, part)
 
     return stop
+
+
+@pytest.fixture
+def start_process():
+    """A function that starts a script in a session of its own; all that run are killed in the end.
+
+    Its options are variables of the environment.
+    """
+    started = []
+
+    def start(script, *arguments, **environment):
+        root = Path(__file__).parents[2]
+        paths = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+        process = subprocess.Popen(
+            [sys.executable, str(script), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": paths, **environment},
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            kill(process)
+
+
+def kill(process):
+    """With all that it started."""
+    with process:  # waits for it, and closes its output
+        os.killpg(process.pid, signal.SIGKILL)

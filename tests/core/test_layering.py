@@ -24,6 +24,7 @@ LAYERS = (
     "noises",
     "algorithms",
     "run",
+    "distributed",
     "diagnostics",
     "targets",
     "theory",
@@ -40,6 +41,7 @@ LAYERS = (
     "contest",
     "factorize",
     "report",
+    "launch",
     "cli",
 )
 LIBRARY = LAYERS[: LAYERS.index("__main__")]

@@ -3,10 +3,6 @@
 import inspect
 import io
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -348,34 +344,6 @@ def test_a_result_shows_itself():
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(result)
     assert "95 %" in console.export_text()
-
-
-def test_a_mesh_gives_the_same_draws_to_rounding():
-    """In a process of its own, with two devices."""
-    script = """
-        import jax, jax.numpy as jnp, numpy as np, levymc
-        walk = levymc.fla(lambda x: -jnp.sum(x * x) / 2, 0.5, 1.7)
-        mesh = jax.make_mesh((2,), ("chains",))
-        starts = jnp.zeros((4, 3))
-        options = dict(progress=False, burn_in=7)
-        one = levymc.sample(walk, jax.random.key(0), starts, 50, **options)
-        two = levymc.sample(walk, jax.random.key(0), starts, 50, mesh=mesh, **options)
-        np.testing.assert_allclose(one.positions, two.positions, rtol=1e-5, atol=1e-6)
-        try:
-            levymc.sample(walk, jax.random.key(0), starts[:3], 50, mesh=mesh)
-        except ValueError as error:
-            assert "divides the 3 chains" in str(error)
-            print("fine")
-    """
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_ENABLE_X64": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        env=os.environ | flags,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "fine\n", done.stderr
 
 
 @pytest.mark.parametrize(

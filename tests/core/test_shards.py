@@ -3,8 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.core import sharded_run, stored_run
+from tests.core.conftest import kill
 
 import levymc
+from levymc import _workdir
 from levymc._workdir import InUseError, lock
 from levymc.run import _chunks, _create, _divide, _shards, _store, _work
 
-ROOT = Path(__file__).parents[2]
 NAMES = ["shard-0000", "shard-0001", "shard-0002"]
 
 
@@ -265,7 +264,7 @@ def test_refusals(run, tmp_path, monkeypatch):
             use("s3://bucket/run")
     with pytest.raises(levymc.run.StoreError, match="shard-0001, which has none"):
         levymc.run.work(run / "levymc" / NAMES[1])
-    monkeypatch.setattr(_divide, "HAS_LOCKS", False)
+    monkeypatch.setattr(_workdir, "HAS_LOCKS", False)
     with pytest.raises(ValueError, match="`shards` must be None on this system"):
         sharded_run.begin(tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -275,32 +274,9 @@ def test_refusals(run, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def start():
-    """A function that starts a process that makes a run; all of them are ended in the end."""
-    started = []
-
-    def one(folder, pause=0.0):
-        command = [sys.executable, sharded_run.__file__, str(folder), str(pause)]
-        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-        started.append(process)
-        return process
-
-    yield one
-    for process in started:
-        if process.poll() is None:
-            kill(process)
-
-
-def kill(process):
-    with process:  # waits for it, and closes its output
-        os.killpg(process.pid, signal.SIGKILL)
+def start(start_process):
+    """A function that starts a process that makes a run."""
+    return lambda folder, pause=0.0: start_process(sharded_run.__file__, folder, pause)
 
 
 def wait_for_claims(folder, count, processes):

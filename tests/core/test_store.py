@@ -650,9 +650,3 @@ def test_what_zarr_does_not_know_is_refused(tmp_path):
             walk, jax.random.key(0), jnp.zeros((2, 2), jnp.bfloat16), 5, store=tmp_path / "run"
         )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_only_a_run_with_one_device_is_stored(tmp_path):
-    mesh = jax.make_mesh((1,), ("chains",))
-    with pytest.raises(ValueError, match="`mesh` must be None with `store`"):
-        stored_run.begin(tmp_path / "run", 20, mesh=mesh)

@@ -9,14 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from levymc._checks import check_count, check_floating, check_key, check_scalar_output
+from levymc._checks import (
+    check_count,
+    check_floating,
+    check_folder,
+    check_key,
+    check_mesh,
+    check_scalar_output,
+)
+from levymc._workdir import check_shards
 from levymc.drifts import LogDensity
 from levymc.run import Result, stage_bar
 
 from ._bridge import Evidence
 from ._explore import Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
-from ._ladder import Directions, Ladder, is_pooled
+from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
 from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
@@ -60,6 +68,7 @@ def auto(
     progress: bool = True,
     store: str | Path | None = None,
     mesh: Mesh | None = None,
+    shards: int | None = None,
 ) -> AutoResult:
     r"""Sample a density that may have several modes or heavy tails, with nothing to tune.
 
@@ -85,7 +94,12 @@ def auto(
         progress: show a bar, in a terminal.
         store: a folder.  The same call, made again, goes on where the last one was killed, and
             gives the same draws; those are in `store/draws…`, which `levymc.load` reads.
-        mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
+        mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread; over several
+            processes it needs a `store`.
+        shards: with a `store`, cut the independent systems, of which there are 8, into at most so
+            many parts, which processes share: the same call in any number of them, on all machines
+            that see the folder.  One of them makes a stage of the adaptation, the others wait for
+            it, and all make draws; each returns all of it, the same bytes however many there are.
 
     Returns:
         `AutoResult`: a `Result` with `modes`, `log_evidence`, `evaluations`, `warnings`, `report`.
@@ -111,18 +125,23 @@ def auto(
     )
     first = jax.tree.map(lambda leaf: leaf[0], starts)
     check_scalar_output("logdensity_fn", logdensity_fn, first)
-    _check_mesh(mesh, store)
+    folder = None if store is None else check_folder("store", store)
+    how = _options(folder, mesh, shards)
+    count = how.get("shards")
     target = Target(logdensity_fn, first, gradient=gradient)
     flat = target.flattened(starts)
     _check_support(target, flat)
     is_usable = gradient and has_usable_gradient(target, flat)
     target.has_gradient = is_usable
     with (
-        working_in(store, lambda: identity_of(target, key, flat, budget)) as stages,
+        working_in(
+            folder,
+            lambda: identity_of(target, key, flat, budget, count),
+            is_shared=count is not None,
+        ) as stages,
         stage_bar(budget, progress=progress) as tell,
     ):
-        how = {"mesh": mesh} if mesh is not None else {}
-        plan = Plan(budget, tell, stages, None if store is None else Path(store), how)
+        plan = Plan(budget, tell, stages, folder, how)
         run = _Run(target, key, flat, plan)
         if not is_usable:
             return run.without_gradient()
@@ -156,20 +175,22 @@ def _checked_starts(positions: Any) -> Any:
     return jax.tree.map(jnp.asarray, positions)
 
 
-def _check_mesh(mesh: Any, store: Any) -> None:
-    """Before anything is spent; the number of devices is checked with the chains."""
-    if mesh is None:
-        return
-    if not isinstance(mesh, Mesh) or len(mesh.axis_names) != 1:
-        raise TypeError(
-            f"`mesh` must be a jax.sharding.Mesh with one axis, got {mesh!r}. "
-            'Such as jax.make_mesh((jax.device_count(),), ("chains",)).'
-        )
-    if store is not None:
-        raise ValueError(
-            f"`mesh` must be None with `store`, got {mesh!r}: a stored program is for one device. "
-            "Leave one of them out."
-        )
+def _options(store: Path | None, mesh: Any, shards: Any) -> dict[str, Any]:
+    """What the draws are to be made with, refused before anything is spent."""
+    how: dict[str, Any] = {}
+    if mesh is not None:
+        check_mesh(mesh)
+        how["mesh"] = mesh
+        if store is not None and shards is None:
+            shards = min(mesh.size, NUM_SYSTEMS)
+        if store is None and mesh.is_multi_process:
+            raise ValueError(
+                f"`store` must be given with a mesh over several processes, got None for {mesh!r}. "
+                "The report is on all draws: it is a folder in which processes share them."
+            )
+    if shards is not None:
+        how["shards"] = check_shards(shards, store, NUM_SYSTEMS, "systems")
+    return how
 
 
 def _check_support(target: Target, starts: np.ndarray) -> None:

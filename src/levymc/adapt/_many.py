@@ -95,7 +95,10 @@ class Monitor:
 
 
 class Plan(NamedTuple):
-    """How the budget goes: adapt until `adapted` evaluations were made, end at `budget`."""
+    """How the budget goes, and where what is made of it is kept.
+
+    how: options of `levymc.sample` for the draws; `shards` where processes share the run.
+    """
 
     budget: int
     tell: Callable[[str, int, str], None]
@@ -158,7 +161,7 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
     plan.tell("sampling", target.evaluations, f"{len(ladder.betas)} rungs")
     if plan.store is not None:
         folder = plan.store / name
-        if folder.exists():
+        if folder.exists() and "shards" not in plan.how:
             result = resume(folder, progress=False)
             target.evaluations += spent_on(ladder, result)
             return result

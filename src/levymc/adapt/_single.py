@@ -1,6 +1,7 @@
 r"""One mode: NUTS after a learned tail map, within a budget."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,10 @@ KINDS_IN_WORDS = {
 }
 LEAST_LEFT = 500  # evaluations, to warm up and to draw
 AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
+# Where processes share the chains: of the steps that are expected, and of those then left.
+FIRST_PART, NEXT_PART = 0.8, 0.9
+CLOSE = 0.01  # of the steps: too few to go on for
+NAME = "draws-nuts"
 
 
 class Warm(NamedTuple):
@@ -146,11 +151,45 @@ def _within(
     def is_spent(result: Result) -> bool:
         return int(np.sum(info_of(result).num_integration_steps)) >= allowance
 
-    folder = None if plan.store is None else plan.store / "draws-nuts"
+    positions = target.positions(warm.points)
+    expected = allowance / (NUM_CHAINS * max(warm.cost, 1.0))  # steps
+    if "shards" in plan.how:
+        first = max(FEWEST_DRAWS, int(FIRST_PART * expected))
+        return _shared(algorithm, key, positions, first, allowance, plan)
+    folder = None if plan.store is None else plan.store / NAME
     if folder is not None and folder.exists():
         return resume(folder, until=is_spent, progress=False)
-    most = max(32, int(AHEAD * allowance / (NUM_CHAINS * max(warm.cost, 1.0))))
-    positions = target.positions(warm.points)
+    most = max(32, int(AHEAD * expected))
     return sample(
         algorithm, key, positions, most, until=is_spent, progress=False, store=folder, **plan.how
     )
+
+
+def _shared(
+    algorithm: Any, key: Any, positions: Any, steps: int, allowance: int, plan: Plan
+) -> Result:
+    """Steps of chains that processes share, more and more of them until the allowance is spent.
+
+    How many is seen from the draws before, of which all processes have the same.
+    """
+    assert plan.store is not None
+    how = {**plan.how, "shards": min(plan.how["shards"], NUM_CHAINS), "progress": False}
+    folder = plan.store / NAME
+    result = sample(algorithm, key, positions, steps, store=folder, **how)
+    while result.num_draws >= steps:  # else it was interrupted
+        spent = int(np.sum(info_of(result).num_integration_steps[:, :steps]))
+        more = int(NEXT_PART * (allowance - spent) * steps / spent)
+        if more < CLOSE * steps:
+            return result
+        steps += more
+        if result.num_draws < steps:
+            result = _extended(folder, steps, plan.how.get("mesh"))
+    return result
+
+
+def _extended(folder: Path, steps: int, mesh: Any) -> Result:
+    """A run with so many steps, or more where another process has come to that already."""
+    try:
+        return resume(folder, num_steps=steps, mesh=mesh, progress=False)
+    except ValueError:
+        return resume(folder, mesh=mesh, progress=False)

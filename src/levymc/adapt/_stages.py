@@ -1,8 +1,14 @@
-"""Stages of a run, kept in a folder as they end, so that a killed one goes on from there."""
+"""Stages of a run, kept in a folder as they end, so that a killed one goes on from there.
+
+Processes that share a run make the same stages in the same order: one of them makes a stage, under
+a lock that ends with its process, and the others wait for what it keeps.
+"""
 
 import json
+import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc._workdir import (
+    InUseError,
     differences,
     lock,
     make_folder,
@@ -18,6 +25,7 @@ from levymc._workdir import (
     read_arrays,
     remove_partial,
     versions,
+    waiting_lock,
     write_arrays,
 )
 from levymc.run import StoreError, fingerprint
@@ -25,8 +33,11 @@ from levymc.run import StoreError, fingerprint
 from ._target import Target
 
 T = TypeVar("T")
+NAME = "auto.npz"  # of the file that tells the run from others
 REMEDY = "Remove the folder and run again."
 SPENT = ":spent"  # no name of a field
+PAUSE = 0.2  # seconds between two looks at what another process does
+SECONDS_TO_DOUBT = 180.0  # until it is told that another process is waited for
 
 
 class Stages:
@@ -34,31 +45,12 @@ class Stages:
 
     A stage is computed anew only if it did not end before the process did: all of them depend on
     the arguments alone.
+
+    is_shared: other processes make the same run; else the folder is this one's.
     """
 
-    def __init__(self, folder: Path | None, identity: dict[str, Any]) -> None:
-        self.folder = folder
-        if folder is not None:
-            make_folder(folder)
-            self._check(identity)
-
-    def _check(self, identity: dict[str, Any]) -> None:
-        """Refuse a folder that another run was begun in."""
-        assert self.folder is not None
-        file = self.folder / "auto.npz"
-        remove_partial(self.folder)
-        if not file.exists():
-            if any(self.folder.iterdir()):
-                raise StoreError(_something_else(self.folder))
-            write_arrays(file, {"identity": _text(identity)})
-            return
-        found = parse_json(_bytes(read_arrays(file, REMEDY)["identity"]))
-        changes = differences(found, identity)
-        if changes:
-            raise StoreError(
-                f"`store` must be a new folder, or that of this run, got {self.folder}, which "
-                f"holds another: {', '.join(changes)}. Name another folder, or remove it."
-            )
+    def __init__(self, folder: Path | None, *, is_shared: bool = False) -> None:
+        self.folder, self.is_shared = folder, is_shared
 
     def of(
         self, name: str, target: Target, compute: Callable[[], T], example: Callable[[Any], T]
@@ -70,31 +62,93 @@ class Stages:
         if self.folder is None:
             return compute()
         file = self.folder / f"{name}.npz"
-        if file.exists():
-            arrays = read_arrays(file, REMEDY)
-            target.evaluations = int(arrays.pop(SPENT))
-            return example(_nested(arrays))
-        found = compute()
-        arrays = dict(_flattened(found))
-        write_arrays(file, {**arrays, SPENT: np.int64(target.evaluations)})
-        return found
+        with self.claimed(name, file.exists):
+            if file.exists():
+                arrays = read_arrays(file, REMEDY)
+                target.evaluations = int(arrays.pop(SPENT))
+                return example(_nested(arrays))
+            found = compute()
+            arrays = dict(_flattened(found))
+            write_arrays(file, {**arrays, SPENT: np.int64(target.evaluations)})
+            return found
+
+    @contextmanager
+    def claimed(self, name: str, is_done: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Let one process at a time make a stage; once it is done, nobody waits."""
+        with ExitStack() as held:
+            since = time.monotonic()
+            while self.folder is not None and self.is_shared and not is_done():
+                try:
+                    held.enter_context(lock(self.folder))
+                    remove_partial(self.folder)
+                    break
+                except InUseError:
+                    time.sleep(PAUSE)
+                if time.monotonic() > since + SECONDS_TO_DOUBT:
+                    _warn_of_waiting(name)
+                    since = float("inf")
+            yield
 
 
 @contextmanager
-def working_in(store: Any, identity: Callable[[], dict[str, Any]]) -> Iterator[Stages]:
-    """The stages of a run, for one process at a time."""
+def working_in(
+    store: Path | None, identity: Callable[[], dict[str, Any]], *, is_shared: bool = False
+) -> Iterator[Stages]:
+    """The stages of a run, for one process at a time unless it is shared."""
     if store is None:
-        yield Stages(None, {})
+        yield Stages(None)
         return
-    path = Path(store)
-    make_folder(path)
-    if any(path.iterdir()) and not (path / "stages").exists():
-        raise StoreError(_something_else(path))
-    with lock(path):
-        yield Stages(path / "stages", identity())
+    folder, wanted = store / "stages", identity()
+    if is_shared:
+        if not (folder / NAME).exists():
+            make_folder(store)
+            with waiting_lock(store):
+                _begin(store, folder, wanted)
+        _check(folder, wanted)
+        yield Stages(folder, is_shared=True)
+        return
+    make_folder(store)
+    with lock(store):
+        _begin(store, folder, wanted)
+        remove_partial(folder)
+        _check(folder, wanted)
+        yield Stages(folder)
 
 
-def identity_of(target: Target, key: Any, starts: np.ndarray, budget: int) -> dict[str, Any]:
+def _begin(store: Path, folder: Path, identity: dict[str, Any]) -> None:
+    """Write down whose folder it is, unless that is known."""
+    if (folder / NAME).exists():
+        return
+    remove_partial(folder)
+    ours = {folder.name, ".lock"}
+    if any(place.name not in ours for place in store.iterdir()) or any(folder.glob("*")):
+        raise StoreError(_something_else(store))
+    write_arrays(folder / NAME, {"identity": _text(identity)})
+
+
+def _check(folder: Path, identity: dict[str, Any]) -> None:
+    """Refuse a folder that another run was begun in."""
+    found = parse_json(_bytes(read_arrays(folder / NAME, REMEDY)["identity"]))
+    changes = differences(found, identity)
+    if changes:
+        raise StoreError(
+            f"`store` must be a new folder, or that of this run, got {folder.parent}, which "
+            f"holds another: {', '.join(changes)}. Name another folder, or remove it."
+        )
+
+
+def _warn_of_waiting(name: str) -> None:
+    warnings.warn(
+        f"Another process has been at the stage {name!r} for {SECONDS_TO_DOUBT:.0f} s, and this "
+        "one waits for it. One that is stopped keeps its claim: let it go on, or end it, and the "
+        "stage is taken over.",
+        stacklevel=5,
+    )
+
+
+def identity_of(
+    target: Target, key: Any, starts: np.ndarray, budget: int, shards: int | None = None
+) -> dict[str, Any]:
     """What tells a run from another."""
     shape = jax.ShapeDtypeStruct((target.dimension,), jnp.dtype(target.dtype))
     program = jax.jit(target.flat_fn).lower(shape).as_text()
@@ -106,6 +160,7 @@ def identity_of(target: Target, key: Any, starts: np.ndarray, budget: int) -> di
         "dtype": str(target.dtype),
         "density": fingerprint([np.frombuffer(program.encode(), np.uint8)]),
         "versions": versions(),
+        **({} if shards is None else {"shards": shards}),
     }
     return json.loads(json.dumps(given))
 

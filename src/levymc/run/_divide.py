@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
-from levymc._checks import check_count
-from levymc._workdir import HAS_LOCKS, atomic_bytes, versions
+from levymc._workdir import atomic_bytes, versions
 
 from ._compare import check_given, given
 from ._create import Common, TakenError, build, check_place, check_storable, common_of, is_free, put
@@ -17,10 +17,10 @@ from ._shards import FORMAT, MANIFEST, Shards, is_sharded, link, open_shards, sh
 from ._store import glimpse
 
 
-def begin_or_join(path: Path, started: Started, count: Any) -> Path:
+def begin_or_join(path: Path, started: Started, count: int) -> Path:
     """The folder of a new run in shards, or that of the same run, which others may have begun."""
-    width = _width(count, started.plan.num_chains)
-    first = ready(started.of_chains(0, width))
+    width = -(-started.plan.num_chains // count)
+    first = ready(started.of_chains(np.arange(width)))
     check_storable(first)
     common = common_of(first)
     facts = _facts(started, width, first, common)
@@ -34,22 +34,6 @@ def begin_or_join(path: Path, started: Started, count: Any) -> Path:
         check_place(path)
     check_given(path, open_shards(path).manifest, facts["given"])
     return path
-
-
-def _width(count: Any, num_chains: int) -> int:
-    """Chains in a shard."""
-    number = check_count("shards", count, "It is a number of parts that the chains are cut into.")
-    if number > num_chains:
-        raise ValueError(
-            f"`shards` must be at most the number of chains, {num_chains}, got {number}. A chain "
-            "is made by one process: take fewer shards, or more chains."
-        )
-    if not HAS_LOCKS:
-        raise ValueError(
-            f"`shards` must be None on this system, got {number}: it has no locks that end with "
-            "the process, by which processes claim them. Leave it out."
-        )
-    return -(-num_chains // number)
 
 
 def _facts(started: Started, width: int, first: Run, common: Common) -> dict[str, Any]:
@@ -80,7 +64,7 @@ def _build(path: Path, started: Started, facts: dict[str, Any], common: Common) 
     shared, copies = {width: common}, dict[str, Path]()
     places = []
     for number, begin in enumerate(range(0, chains, width)):
-        run = ready(started.of_chains(begin, min(begin + width, chains)))
+        run = ready(started.of_chains(np.arange(begin, min(begin + width, chains))))
         size = run.plan.num_chains
         if size not in shared:  # the last, which is smaller and has another program
             shared[size] = common_of(run)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array
 
 from levymc import noises, schedules
@@ -175,15 +175,15 @@ class Started(NamedTuple):
     source: Source
     names: tuple[str, ...]
 
-    def of_chains(self, begin: int, end: int) -> "Started":
+    def of_chains(self, chains: np.ndarray) -> "Started":
         """Some of the chains, with the keys and the starts that they have among all."""
 
         def part(leaf: Any) -> Array:
-            return jax.lax.dynamic_slice_in_dim(jnp.asarray(leaf), begin, end - begin)
+            return jnp.asarray(leaf)[chains]
 
         axes = zip(self.parameters, self.recipe.chain_axes, strict=True)
         return self._replace(
-            plan=self.plan._replace(num_chains=end - begin),
+            plan=self.plan._replace(num_chains=len(chains)),
             parameters=[leaf if axis is None else part(leaf) for leaf, axis in axes],
             keys=part(self.keys),
             positions=jax.tree.map(part, self.positions),
@@ -247,18 +247,22 @@ def _most_steps(plan: Plan, done: int, length: int, stops: Known | None) -> int:
 
 
 class _Launched(NamedTuple):
-    """A part that is being computed; `is_cut` if the data ended before its steps did."""
+    """A part that is being computed; `is_cut` if the data ended before its steps did.
+
+    num_chains: devices may compute more, for want of chains that are left.
+    """
 
     done: int
     carry: Leaves
     draws: Leaves
     num_kept: int
     is_cut: bool
+    num_chains: int
 
     def settle(self, is_last: bool) -> Part:
         """Wait for it."""
         jax.block_until_ready(self.carry)
-        draws = [np.asarray(leaf)[: self.num_kept] for leaf in self.draws]
+        draws = [np.asarray(leaf)[: self.num_kept, : self.num_chains] for leaf in self.draws]
         return Part(self.done, self.carry, draws, is_last)
 
 
@@ -272,7 +276,7 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     keys = keys_of_epoch(run.keys, done // EPOCH, run.key_kind)
     moved, draws = run.program.advance(run.parameters, carry, keys, data, call)
     num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
-    return _Launched(done + fed, moved, draws, num_kept, fed < wanted)
+    return _Launched(done + fed, moved, draws, num_kept, fed < wanted, run.plan.num_chains)
 
 
 def _next_length(length: int, seconds: float, block: int) -> int:
@@ -305,7 +309,8 @@ def start(
     structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
-    _check_mesh(mesh, num_chains, is_stored=is_stored)
+    if mesh is not None:
+        check_mesh(mesh)
     source = NO_DATA
     if minibatches is not None:
         source = source_of(minibatches, num_chains, is_stored=is_stored)
@@ -344,7 +349,7 @@ def start(
     return Started(recipe, plan, parameters, keys, initial_positions, carry, source, names)
 
 
-def ready(started: Started, mesh: Any = None) -> Run:
+def ready(started: Started) -> Run:
     """The chains with a program for as many of them as they are."""
     recipe, plan, parameters, keys, positions, carry, source, names = started
     algorithm = rebuild(recipe, parameters)
@@ -366,8 +371,6 @@ def ready(started: Started, mesh: Any = None) -> Run:
     begun = program.begin(leaves)
     if source.mesh is not None:
         begun = [on_mesh(source.mesh, leaf) for leaf in begun]
-    if mesh is not None:
-        keys, begun = _over_devices(mesh, (keys, begun))
     return Run(
         plan,
         program,
@@ -384,6 +387,15 @@ def ready(started: Started, mesh: Any = None) -> Run:
         jnp.result_type(*jax.tree.leaves(positions)),
         source.mesh is not None,
     )
+
+
+def placed_run(started: Started, mesh: Mesh | None) -> Run:
+    """The chains with a program, spread over the devices of a mesh if there is one."""
+    if mesh is None:
+        return ready(started)
+    from ._devices import spread  # which needs what is here
+
+    return spread(started, mesh)
 
 
 def _warn_of_counting(program: Program) -> None:
@@ -488,6 +500,11 @@ def check_total(steps: int) -> None:
 def _count_chains(positions: Any) -> int:
     check_floating("initial_positions", positions)
     leaves = jax.tree.leaves(positions)
+    if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must be there in every process, got an array that is spread over "
+            "several. Give the starts of all chains to each; it takes those of its own."
+        )
     counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(
@@ -595,28 +612,6 @@ def _refuse_starts(name: str, values: np.ndarray, positions: Any) -> None:
         )
 
 
-def _check_mesh(mesh: Any, num_chains: int, *, is_stored: bool) -> None:
-    if mesh is None:
-        return
-    check_mesh(mesh, "chains")
-    if num_chains % mesh.size:
-        raise ValueError(
-            f"`mesh` must have a number of devices that divides the {num_chains} chains, "
-            f"got {mesh.size}. Add chains, or take fewer devices."
-        )
-    if is_stored:
-        raise ValueError(
-            f"`mesh` must be None with `store`, got {mesh!r}: a stored program is for one device. "
-            "Leave one of them out."
-        )
-
-
-def _over_devices(mesh: Mesh, chains: Any) -> Any:
-    """Put the chains onto the devices; the compiled program follows them."""
-    automatic = check_mesh(mesh, "chains")
-    return jax.device_put(chains, NamedSharding(automatic, PartitionSpec(mesh.axis_names[0])))
-
-
 class Visit(NamedTuple):
     """What `iterate` gives.
 
@@ -696,7 +691,12 @@ def iterate(
         is_stored=store is not None,
         mesh=mesh,
     )
-    run = ready(started, mesh)
+    if store is not None and mesh is not None:
+        raise ValueError(
+            f"`mesh` must be None with `store` here, got {mesh!r}: visits are of all chains at a "
+            "step, and devices store theirs apart. levymc.sample takes both."
+        )
+    run = placed_run(started, mesh)
     if store is None:
         return _visits(run, march(run, run.carry, stops=stops), stops)
     from ._create import begin_or_open

@@ -156,8 +156,11 @@ def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
 
 
 def on_device(arrays: list[np.ndarray]) -> Leaves:
-    """Where what the program returns will be: it would be compiled anew for others."""
-    found = jax.device_put(arrays, jax.devices()[0])
+    """On the default device, where what the program returns will be: it would be compiled anew for
+    others.
+    """
+    device = jax.config.jax_default_device or jax.local_devices()[0]
+    found = jax.device_put(arrays, device)
     for leaf, array in zip(found, arrays, strict=True):
         if leaf.dtype != array.dtype:
             raise StoreError(

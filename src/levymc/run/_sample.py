@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jax.sharding import Mesh
 
-from levymc._checks import check_folder, check_function
+from levymc._checks import check_folder, check_function, check_mesh
+from levymc._workdir import check_shards
 from levymc.algorithms import Algorithm, Info
 
-from ._iterate import Part, Run, march, observed_by, ready, start
+from ._iterate import Part, Run, Started, march, observed_by, placed_run, start
 from ._minibatches import Batches, Whole
 from ._progress import progress_bar
 from ._result import Result, from_leaves, load_saved, placed
@@ -73,7 +74,11 @@ def sample(
         store: a folder that does not exist yet, or is empty, for draws, state and program as the
             run proceeds; `levymc.resume(store)` goes on from it, also after the process was killed.
             It is a Zarr group that xarray and ArviZ read.
-        mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.
+        mesh: a `jax.sharding.Mesh` with one axis, over which the chains are spread.  Each device
+            runs its own, and waits for no other within a call.  Where it is over several processes,
+            each returns the chains of its own devices, see `levymc.distributed.own_chains`.  With a
+            `store` there is a shard for each device, unless `shards` says otherwise, and each
+            process returns all of it.
         until: a function of the `Result` so far that returns whether the run may end; `num_steps`
             is then the most steps that are made.  It is asked at no more than 128 draws, spread
             evenly over `num_steps`: where a run ends depends on its draws alone, not on time.
@@ -100,8 +105,6 @@ def sample(
     """
     keeper = _keeper(keep, is_observed=observe is not None)
     check_rule(until, keeps=keeper is not None)
-    if shards is not None:
-        _check_sharing(store, until)
     folder = None if store is None else check_folder("store", store)
     started = start(
         algorithm,
@@ -117,13 +120,11 @@ def sample(
         is_stored=store is not None,
         mesh=mesh,
     )
-    if folder is not None and shards is not None:
-        from ._divide import begin_or_join
-        from ._work import complete
-
-        feed = started.source.feed
-        return warned(complete(begin_or_join(folder, started, shards), feed, progress=progress))
-    run = ready(started, mesh)
+    if shards is not None or (mesh is not None and folder is not None):
+        return warned(_in_shards(folder, started, shards, mesh, progress=progress, until=until))
+    if until is not None and mesh is not None and mesh.is_multi_process:
+        raise _rule_of_parts(until)
+    run = placed_run(started, mesh)
     if folder is None:
         return warned(_in_memory(run, progress=progress, until=until))
     from ._create import create
@@ -133,6 +134,29 @@ def sample(
     return warned(made.result())
 
 
+def _in_shards(
+    folder: Path | None,
+    started: Started,
+    shards: Any,
+    mesh: Mesh | None,
+    *,
+    progress: bool,
+    until: Rule | None,
+) -> Result:
+    """Make the chains in parts, with other processes, and one device for each that is made here."""
+    from ._divide import begin_or_join
+    from ._work import complete
+
+    num_chains = started.plan.num_chains
+    parts = shards if mesh is None or shards is not None else min(mesh.size, num_chains)
+    count = check_shards(parts, folder, num_chains)
+    if until is not None:
+        raise _rule_of_parts(until)
+    assert folder is not None
+    path, feed = begin_or_join(folder, started, count), started.source.feed
+    return complete(path, feed, progress=progress, mesh=mesh)
+
+
 def resume(
     store: str | Path,
     *,
@@ -140,6 +164,7 @@ def resume(
     minibatches: Any = None,
     progress: bool = True,
     until: Rule | None = None,
+    mesh: Mesh | None = None,
 ) -> Result:
     """Go on with a run that `levymc.sample(..., store=...)` began, and return the whole of it.
 
@@ -158,6 +183,8 @@ def resume(
         until: the rule that the run was begun with, which is a function and not stored: the run
             then ends where it would have ended.  Without it all steps are made; but a run that its
             rule has ended is complete, and only `num_steps` makes more of it.
+        mesh: devices of which each makes shards, of a run that has some; not necessarily those
+            that it was begun with.
 
     A run in shards is gone on with by any number of processes at once, as by the call that began
     it; `num_steps` is at least what the run has, and holds for all of them.
@@ -171,13 +198,20 @@ def resume(
     from ._store import go_on
 
     folder = check_folder("store", store)
+    if mesh is not None:
+        check_mesh(mesh)
     if is_sharded(folder):
         from ._work import complete, extend
 
         if until is not None:
-            raise _rule_of_shards(until)
+            raise _rule_of_parts(until)
         extend(folder, num_steps)
-        return warned(complete(folder, minibatches, progress=progress))
+        return warned(complete(folder, minibatches, progress=progress, mesh=mesh))
+    if mesh is not None:
+        raise ValueError(
+            f"`mesh` must be None for a run without shards, got {mesh!r}: its program is for one "
+            "device. Leave it out; levymc.sample(..., store=..., mesh=...) begins one for several."
+        )
     made = go_on(folder, minibatches, progress=progress, num_steps=num_steps, until=until)
     return warned(made.result())
 
@@ -209,7 +243,9 @@ class Tally(NamedTuple):
     left: tuple[int, ...]
 
 
-def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -> Tally:
+def work(
+    store: str | Path, *, minibatches: Any = None, progress: bool = True, mesh: Mesh | None = None
+) -> Tally:
     """Make shards of a run that `levymc.sample(..., shards=...)` began; leave when none is free.
 
     It waits for nobody and reads no draws: for processes beside the one that wants the result.
@@ -219,6 +255,7 @@ def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -
         store: the folder.
         minibatches: the function that the run was begun with, where it was begun with one.
         progress: show a bar, in a terminal.
+        mesh: devices of which each makes shards; if not given, one does.
 
     Returns:
         A `Tally`; other processes have the shards that are left.
@@ -229,24 +266,16 @@ def work(store: str | Path, *, minibatches: Any = None, progress: bool = True) -
     """
     from ._work import help_with
 
-    return help_with(check_folder("store", store), minibatches, progress=progress)
+    if mesh is not None:
+        check_mesh(mesh)
+    return help_with(check_folder("store", store), minibatches, progress=progress, mesh=mesh)
 
 
-def _check_sharing(store: Any, until: Any) -> None:
-    """Refuse shards without a folder to share them in, and with a rule that would need them all."""
-    if store is None:
-        raise ValueError(
-            "`store` must be given with `shards`, got None. It is the folder that processes share."
-        )
-    if until is not None:
-        raise _rule_of_shards(until)
-
-
-def _rule_of_shards(until: Any) -> ValueError:
+def _rule_of_parts(until: Any) -> ValueError:
     return ValueError(
-        f"`until` must be None for a run in shards, got {until!r:.100}. It is a function of all "
-        "draws, and shards are made apart. Run some steps, look at the result, and make more with "
-        "levymc.resume(store, num_steps=...)."
+        f"`until` must be None for a run in shards, or over several processes, got {until!r:.100}. "
+        "It is a function of all draws, and these are made apart. Run some steps, look at the "
+        "result, and make more with levymc.resume(store, num_steps=...)."
     )
 
 
@@ -298,8 +327,12 @@ def follow(
     structure: Any,
     progress: bool,
     until: Rule | None = None,
+    is_halted: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """March through a run into a sink, to its end or that of its rule; whether it got there."""
+    """March through a run into a sink, to its end or that of its rule; whether it got there.
+
+    is_halted: asked after each call, whether to stop as at Ctrl-C, which one thread hears.
+    """
     plan, place = run.plan, getattr(structure.info, "is_divergent", None)
     counted = "refused" if run.is_exact else "divergences"
     is_shown = progress and sys.stderr.isatty()
@@ -317,6 +350,8 @@ def follow(
                 done = part.done
                 if _is_met(until, looks, done - plan.burn_in, sink):
                     return True
+                if is_halted():
+                    break
         except KeyboardInterrupt:
             pass  # what there is, is returned
     return done == plan.total

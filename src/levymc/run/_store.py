@@ -315,13 +315,21 @@ def go_on(
     progress: bool,
     num_steps: Any = None,
     until: Rule | None = None,
+    is_halted: Callable[[], bool] = lambda: False,
 ) -> Made:
-    """Make the steps that are missing."""
+    """Make the steps that are missing; see `follow`."""
     with _working(path, minibatches, COMMIT_SECONDS, num_steps) as (run, sink):
         structure = sink.store.structure
         check_rule(until, keeps=structure.positions is not None)
         is_whole = follow(
-            run, run.carry, sink.done, sink, structure=structure, progress=progress, until=until
+            run,
+            run.carry,
+            sink.done,
+            sink,
+            structure=structure,
+            progress=progress,
+            until=until,
+            is_halted=is_halted,
         )
         if is_whole:
             sink.end()

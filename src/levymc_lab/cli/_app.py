@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from . import _factorize, _predict, _run, _work
+from . import _factorize, _launch, _predict, _run, _work
 from ._data import data_app
 from ._shared import Exit, command_line, grid, guarded, keep_programs
 
@@ -19,6 +19,7 @@ EXAMPLES = """
 - `levymc run all --profile paper --jobs 2`
 - `levymc report results`
 - `levymc work run`
+- `levymc launch -n 4 script.py`
 - `levymc data fetch ml-1m`
 - `levymc factorize ratings.csv --out fit`
 - `levymc predict fit pairs.csv`
@@ -60,6 +61,10 @@ def list_experiments() -> None:
 
 app.command(epilog=_run.EXAMPLES)(_run.run)
 app.command(epilog=_work.EXAMPLES)(_work.work)
+app.command(
+    epilog=_launch.EXAMPLES,
+    context_settings={"allow_interspersed_args": False},  # the script may have options, too
+)(_launch.launch)
 app.command(epilog=_factorize.EXAMPLES)(_factorize.factorize)
 app.command(epilog=_predict.PREDICT_EXAMPLES)(_predict.predict)
 app.command(epilog=_predict.RECOMMEND_EXAMPLES)(_predict.recommend)

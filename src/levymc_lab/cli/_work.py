@@ -31,13 +31,19 @@ def work(
 ) -> None:
     """Make shards of a run until other processes have all that are left.
 
-    Start it as often as there are processors, on any machine that sees the folder. It executes the
-    program that is stored there: only for a folder that you trust.
+    Start it as often as there are processors, on any machine that sees the folder; of GPUs one
+    process uses all that it sees. It executes the program that is stored there: only for a folder
+    that you trust.
     """
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh
+
     from levymc.run import work as help_with
 
     keep_programs()
     with guarded(command_line("work", str(store))):
-        made, num_shards, left = help_with(store)
+        devices = np.array(jax.local_devices())
+        made, num_shards, left = help_with(store, mesh=Mesh(devices, ("devices",)))
         others = f"other processes have {len(left)}" if left else "all are complete"
         print(f"Made {made} of {num_shards} shards; {others}.")
