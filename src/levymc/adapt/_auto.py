@@ -17,6 +17,7 @@ from ._bridge import Evidence
 from ._explore import Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
 from ._ladder import Directions, Ladder, is_pooled
+from ._local import Maker, check_local, name_of
 from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
@@ -56,6 +57,7 @@ def auto(
     *,
     budget: int = 200_000,
     gradient: bool = True,
+    local: Maker | None = None,
     progress: bool = True,
     store: str | Path | None = None,
     mesh: Mesh | None = None,
@@ -81,6 +83,12 @@ def auto(
         budget: evaluations of log φ, with or without its gradient, over all chains; kept to 2 %.
         gradient: whether log φ may be differentiated; where its gradient is of no use, that is
             found out, and reported.
+        local: makes the sampler of local moves in the place of ours, of a log density and a step
+            size: `lambda f, step_size: blackjax.nuts(f, step_size, jnp.ones(2))`, or any that is
+            exact.  Its positions are flat vectors, in coordinates in which a mode has about unit
+            covariance.  Its step size is adapted, if it tells an `acceptance_rate`.  A step of it
+            counts one evaluation to start, one to end, and between them `num_integration_steps`,
+            if it tells that, or as many as it writes down, a loop counted once.
         progress: show a bar, in a terminal.
         store: a folder.  The same call, made again, goes on where the last one was killed, and
             gives the same draws; those are in `store/draws…`, which `levymc.load` reads.
@@ -111,7 +119,9 @@ def auto(
     first = jax.tree.map(lambda leaf: leaf[0], starts)
     check_scalar_output("logdensity_fn", logdensity_fn, first)
     _check_mesh(mesh, store)
-    target = Target(logdensity_fn, first, gradient=gradient)
+    if local is not None:
+        check_local(local)
+    target = Target(logdensity_fn, first, gradient=gradient, local=local)
     flat = target.flattened(starts)
     _check_support(target, flat)
     is_usable = gradient and has_usable_gradient(target, flat)
@@ -257,7 +267,7 @@ class _Run:
             ladder, is_new = adapt_ladder(
                 target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
             )
-            if not is_new and not is_for_nuts(ladder, modes):
+            if not is_new and not self.is_for_nuts(ladder, modes):
                 self.note("adapting")
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
@@ -275,7 +285,7 @@ class _Run:
         left = 1 - target.evaluations / plan.budget
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
             return more
-        if is_for_nuts(ladder, modes):
+        if self.is_for_nuts(ladder, modes):
             return None
         self.note("adapting")
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
@@ -285,6 +295,11 @@ class _Run:
         is_late = is_new or last.finds_more(draws)
         basins = basins_of(target, ladder, last, plan, modes, draws.points)
         return Sampled(result, ladder, modes, is_late, basins)
+
+    def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
+        """Whether one mode was found that no t mixture fits well, and nobody else moves."""
+        is_bad = ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1
+        return modes.num_modes == 1 and is_bad and self.target.local is None
 
     def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
@@ -306,6 +321,9 @@ class _Run:
         )
         if ladder.has_axes:
             kernel += "; jumps along axes to where other draws were"
+        if target.local is not None:
+            name, cost = name_of(target.local), ladder.local_cost
+            kernel += f"; local moves by {name}, {cost:.1f} evaluations each"
         pooled = is_pooled(ladder.prior)
         listed = None if pooled else found_modes(target, ladder, modes, basins, points)
         return self.ended(
@@ -451,11 +469,6 @@ def _searched(modes: Modes) -> str:
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
         f"{modes.chance_of_another:.3f}.{listing}"
     )
-
-
-def is_for_nuts(ladder: Ladder, modes: Modes) -> bool:
-    """Whether one mode was found that no t mixture fits well."""
-    return modes.num_modes == 1 and (ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1)
 
 
 def ladder_from(kept: dict[str, Any]) -> Ladder:

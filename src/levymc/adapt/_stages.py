@@ -22,6 +22,7 @@ from levymc._workdir import (
 )
 from levymc.run import StoreError, fingerprint
 
+from ._local import program_of
 from ._target import Target
 
 T = TypeVar("T")
@@ -107,6 +108,8 @@ def identity_of(target: Target, key: Any, starts: np.ndarray, budget: int) -> di
         "density": fingerprint([np.frombuffer(program.encode(), np.uint8)]),
         "versions": versions(),
     }
+    if target.local is not None:
+        given["local"] = fingerprint([np.frombuffer(program_of(target.local, shape), np.uint8)])
     return json.loads(json.dumps(given))
 
 
