@@ -60,8 +60,9 @@ def test_a_step_is_in_the_units_of_a_component_and_counted():
 
     def one(key, points):
         state = algorithm.init(points[-1])
+        keys, betas = jax.random.split(key, 2), jnp.float32(BETAS)
         moved, rates, aim, more = algorithm._locally(
-            NoiseOf(jax.random.split(key, 2)), state.points, jnp.float32(BETAS), state, lambda x: x
+            Shifted, lambda x: x, keys, state.points, betas, state.log_steps
         )
         return moved.x - state.points.x, rates, aim, more, algorithm.step(key, state)[1]
 
@@ -75,10 +76,6 @@ def test_a_step_is_in_the_units_of_a_component_and_counted():
     assert set(np.unique(aim)) == {np.float32(0.57)}
     assert set(np.unique(more)) == {2 * 3}
     assert set(np.unique(info.num_evaluations)) == {2 * 2 * (1 + 3)}
-
-
-class NoiseOf(NamedTuple):
-    key: jax.Array
 
 
 def test_its_step_size_is_adapted_while_that_is_wanted():

@@ -300,7 +300,8 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         local_rates = jnp.where(made.kernel == Kernel.LOCAL, made.rate, jnp.nan)
         rate, aim, spent = made.rate[-1], jnp.asarray(TO_ACCEPT, betas.dtype), jnp.int32(betas.size)
         if self.local is not None:
-            moved, local_rates, aim, more = self._locally(noise, moved, betas, state, unflatten)
+            how = partial(self._locally, self.local, unflatten)
+            moved, local_rates, aim, more = how(noise.key, moved, betas, state.log_steps)
             rate, spent = local_rates[-1], spent + more
         is_independent = made.kernel == Kernel.INDEPENDENT
         pace = self.gain.astype(betas.dtype) / jnp.sqrt(state.step + 1.0).astype(betas.dtype)
@@ -331,12 +332,18 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         return changed, info
 
     def _locally(
-        self, noise: Noise, points: Point, betas: Array, state: TemperedState, unflatten: Any
+        self,
+        local: Maker,
+        unflatten: Any,
+        keys: Array,
+        points: Point,
+        betas: Array,
+        log_steps: Array,
     ) -> tuple[Point, Array, Array, Array]:
         """A step of `local` in every rung: points, rates, what they should be, evaluations."""
-        flat_fn, step = self._flat_fn(unflatten), partial(local_move, self.local)
-        step = partial(step, reference=self.reference, flat_fn=flat_fn)
-        made = jax.vmap(step)(noise.key, points.x, betas, jnp.exp(state.log_steps))
+        flat_fn = self._flat_fn(unflatten)
+        step = partial(local_move, local, reference=self.reference, flat_fn=flat_fn)
+        made = jax.vmap(step)(keys, points.x, betas, jnp.exp(log_steps))
         there = jax.vmap(lambda x: self._point_at(x, unflatten))(made.x)
         is_finite = jnp.isfinite(there.value) & jnp.all(jnp.isfinite(there.x), axis=-1)
         chosen = jax.vmap(
