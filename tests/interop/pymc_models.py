@@ -121,11 +121,12 @@ def lotka_volterra():
         rates = pm.LogNormal("rates", hudson_bay.LOG_RATES, 0.5, dims="rate")
         first = pm.LogNormal("first", np.log(10.0), 1.0, dims="animal")
         scale = pm.LogNormal("scale", -1.0, 1.0, dims="animal")
-        later, _ = pytensor.scan(
+        later = pytensor.scan(
             next_year,
             outputs_info=[tensor.log(first)],
             non_sequences=[rates],
             n_steps=len(hudson_bay.PELTS) - 1,
+            return_updates=False,
         )
         expected = tensor.concatenate([tensor.log(first)[None], later])
         pm.LogNormal("pelts", expected, scale, observed=hudson_bay.PELTS)

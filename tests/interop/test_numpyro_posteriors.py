@@ -71,7 +71,7 @@ def assert_same_law(ours, theirs, *, has_means=True):
 
 
 def mcse(draws, **of):
-    return float(arviz.mcse(draws, **of))
+    return np.asarray(arviz.mcse(draws, **of)).item()  # of one number, or an array with it
 
 
 @pytest.mark.nightly

@@ -56,6 +56,8 @@ def test_hierarchical_logistic_regression():
     compare(model, ours, target_accept=0.95)
 
 
+# PyMC's own NUTS, which Numba compiles from version 6 on, calls back for JAX's density.
+@pytest.mark.filterwarnings("ignore:Numba will use object mode:UserWarning")
 def test_robust_regression_with_stable_noise_of_unknown_alpha():
     model = pymc_models.robust_regression()
     ours = sample(model, jax.random.key(0), budget=100_000, progress=False)
