@@ -116,10 +116,12 @@ def draw(found, out):
         len(found), 1, figsize=(8, 7), sharex=True, sharey=True, layout="constrained"
     )
     for axis, (name, frequencies) in zip(axes, found.items(), strict=True):
-        axis.hist(frequencies, bins=np.linspace(0, 10, 801), density=True, alpha=0.5, label=name)
+        bins = np.linspace(0, 10, 401)
+        axis.hist(frequencies, bins=bins, density=True, color="C0", alpha=0.5, label="draws")
         axis.plot(FREQUENCIES, exact(), "k", lw=0.8, label="exact")
-        axis.set(xlim=(0, 4), ylim=(0, 1.6 * exact().max()))
-        axis.legend(loc="upper right")
+        axis.set(xlim=(0, 4), ylim=(0, 1.6 * exact().max()), ylabel="density")
+        axis.set_title(name[0].upper() + name[1:], loc="left")
+    axes[0].legend(loc="upper right")
     axes[-1].set(xlabel="frequency")
     figure.savefig(out, dpi=120)
 

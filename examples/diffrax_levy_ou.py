@@ -53,9 +53,9 @@ def draw(results, out):
         share = [np.mean(ends > level) for level in levels]
         tails.loglog(levels, share, color=color, lw=3, alpha=0.4, label=f"diffrax, α = {alpha}")
         exact = 2 * levymc.stable.sf(levels / scale_at(alpha, END), alpha)
-        tails.loglog(levels, exact, color=color, ls="--", label="closed form")
-    paths.set(xlabel="t", ylabel="X(t)", title="four paths each")
-    tails.set(xlabel="x", ylabel=f"P(|X({END:g})| > x)", title="the law at the end")
+        tails.loglog(levels, exact, color=color, ls="--", label=f"closed form, α = {alpha}")
+    paths.set(xlabel="t", ylabel="X(t)", title="Four paths each")
+    tails.set(xlabel="x", ylabel=f"P(|X({END:g})| > x)", title="The law at the end")
     tails.set_ylim(1 / len(ends), 1.2)
     paths.legend()
     tails.legend()

@@ -50,15 +50,23 @@ def run_nuts(y, num_samples):
 
 def draw(fit, nuts, y, path):
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    axes[0].hist(y, bins=40, density=True, color="0.8")
+    axes[0].hist(y, bins=40, density=True, color="0.8", label="data")
     grid = np.linspace(y.min() - 1, y.max() + 1, 300)
-    axes[0].plot(grid, predictive(fit.posterior, grid), color="C0")
-    axes[0].set(title="data and predictive density", xlabel="y")
-    both = zip(axes[1:], ("NUTS, 4 chains", "levymc.auto"), (nuts, fit.posterior), strict=True)
+    axes[0].plot(grid, predictive(fit.posterior, grid), color="C0", label="predictive density")
+    axes[0].set(title="Data and fit", xlabel="y", ylabel="density", ylim=(0, 0.45))
+    axes[0].legend(loc="upper center", ncols=2, fontsize="small", frameon=False)
+    both = zip(
+        axes[1:], ("NUTS, 4 chains", "levymc.auto, 8 chains"), (nuts, fit.posterior), strict=True
+    )
     for axis, title, posterior in both:
         for number, chain in enumerate(posterior["loc"]):
             axis.plot(*chain[::4, :2].T, ".", ms=2, alpha=0.5, color=f"C{number % 10}")
-        axis.set(title=title, xlabel="loc[0]", ylabel="loc[1]", xlim=(-5, 6), ylim=(-5, 6))
+        axis.set(title=f"{title} (a colour each)", xlabel="mean of component 0")
+        axis.set(ylabel="mean of component 1", xlim=(-5, 6), ylim=(-5, 6))
+    for place, weight in zip(fit.modes.location["loc"][:6], fit.modes.weight, strict=False):
+        axes[2].annotate(
+            f"{weight:.2f}", place[:2], (0, 9), textcoords="offset points", ha="center"
+        )
     figure.savefig(path, dpi=120)
 
 

@@ -76,12 +76,13 @@ def draw(data, curves, out):
     )
     for axis, (name, found) in zip(axes, curves.items(), strict=True):
         low, middle, high = np.quantile(found, [0.05, 0.5, 0.95], axis=0)
-        axis.plot(GRID[:, 0], found[:: 1 + len(found) // 20].T, "C0", lw=0.3)
-        axis.fill_between(GRID[:, 0], low, high, alpha=0.3, label="90 % of the curves")
-        axis.plot(GRID[:, 0], middle, label="median")
-        axis.plot(data[0], data[1], "k.", ms=3, label="data")
-        axis.set(title=name, xlabel="x", ylim=(-2, 2))
-    axes[0].legend(loc="lower right")
+        axis.plot(data[0], data[1], ".", color="0.55", ms=3, label="data")
+        axis.plot(GRID[:, 0], found[:: 1 + len(found) // 20].T, "C0", lw=0.4, alpha=0.7)
+        axis.fill_between(GRID[:, 0], low, high, alpha=0.25, lw=0, label="90 % of the curves")
+        axis.plot(GRID[:, 0], middle, "C3", lw=1.5, label="median of the curves")
+        axis.set(title=name, xlabel="x", xlim=(-2, 2), ylim=(-2, 2))
+    axes[0].set_ylabel("y")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.savefig(out, dpi=120)
 
 

@@ -52,11 +52,14 @@ def picture(fit, right):
         1, 2, figsize=(9, 3.2), sharey=True, width_ratios=[2, 1], layout="constrained"
     )
     place = fit.posterior["place"]
-    for chain in place[:3]:
-        paths.plot(chain[:300], ".", markersize=3)
-    paths.set(xlabel="draw", ylabel="place [m]", title="Three chains cross from side to side")
+    for number, chain in enumerate(place[:3]):
+        paths.plot(chain[:300], ".", markersize=3, label=f"chain {number}")
+    paths.set(xlabel="draw", ylabel="place [m]", title="Chains cross from side to side")
+    paths.legend(loc="center", ncols=3, markerscale=3, frameon=False)
     law.hist(place.ravel(), bins=200, density=True, orientation="horizontal", color="0.6")
-    law.set(xlabel="density", title=f"right {right:.0%}, left {1 - right:.0%}")
+    law.text(0.95, 0.62, f"right {right:.0%}", transform=law.transAxes, ha="right")
+    law.text(0.95, 0.34, f"left {1 - right:.0%}", transform=law.transAxes, ha="right")
+    law.set(xlabel="density", title="Posterior of the place")
     for axes in (paths, law):
         axes.spines[["top", "right"]].set_visible(False)
     return figure

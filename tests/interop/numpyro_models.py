@@ -1,9 +1,11 @@
 """NumPyro models of real use, small; with the data that they are tested on."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from tests.interop import hudson_bay
 
 from levymc.interop.numpyro import SymmetricStable
 
@@ -74,12 +76,6 @@ def horseshoe(x, y):
         numpyro.sample("y", dist.Normal(x @ beta, scale), obs=y)
 
 
-def horseshoe_data():
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(60, 6))
-    return x, x @ np.array([1.5, 0.0, 0.0, -2.0, 0.0, 0.0]) + 0.7 * rng.normal(size=60)
-
-
 def hierarchical_logistic(group, x, y):
     """Intercepts of groups, not centred, and one slope."""
     mu = numpyro.sample("mu", dist.Normal(0.0, 2.0))
@@ -109,14 +105,23 @@ def robust_regression(x, y):
         numpyro.sample("y", SymmetricStable(alpha, intercept + slope * x, scale), obs=y)
 
 
-def robust_data(count=100):
-    """Noise of α = 1.3 and scale 0.5, by Chambers, Mallows and Stuck."""
-    rng = np.random.default_rng(2)
-    x, alpha = np.linspace(-2.0, 2.0, count), 1.3
-    angle, waiting = rng.uniform(-np.pi / 2, np.pi / 2, count), rng.exponential(size=count)
-    noise = np.sin(alpha * angle) / np.cos(angle) ** (1 / alpha)
-    noise *= (np.cos((1 - alpha) * angle) / waiting) ** ((1 - alpha) / alpha)
-    return x, 1.0 + 2.0 * x + 0.5 * noise
+def lotka_volterra(pelts):
+    """Hares and lynxes, where the observed are off by a factor."""
+    rates = numpyro.sample("rates", dist.LogNormal(hudson_bay.LOG_RATES, 0.5).to_event(1))
+    first = numpyro.sample("first", dist.LogNormal(jnp.log(10.0), jnp.ones(2)).to_event(1))
+    scale = numpyro.sample("scale", dist.LogNormal(-1.0, jnp.ones(2)).to_event(1))
+
+    def slope(logs):
+        hares, lynxes = jnp.exp(logs)
+        return jnp.stack([rates[0] - rates[1] * lynxes, rates[3] * hares - rates[2]])
+
+    def next_year(logs, _):
+        later = hudson_bay.year_later(logs, slope)
+        return later, later
+
+    _, later = jax.lax.scan(next_year, jnp.log(first), length=len(pelts) - 1)
+    expected = jnp.concatenate([jnp.log(first)[None], later])
+    numpyro.sample("pelts", dist.LogNormal(expected, scale).to_event(2), obs=pelts)
 
 
 def subsampled(x, y, size):

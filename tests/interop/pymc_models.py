@@ -3,8 +3,12 @@
 import arviz
 import numpy as np
 import pytest
+from tests.interop import hudson_bay, regressions
+
+import levymc
 
 pm = pytest.importorskip("pymc")
+pytensor = pytest.importorskip("pytensor")
 
 EIGHT_SCHOOLS = {
     "effect": np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
@@ -66,6 +70,66 @@ def mixture(num_data=60, num_components=2):
         mean = pm.Normal("mean", 2.0, 5.0, dims="component")
         sigma = pm.HalfNormal("sigma", 2.0)
         pm.NormalMixture("y", weight, mean, sigma, observed=y)
+    return model
+
+
+def horseshoe():
+    """Regression with few large coefficients."""
+    x, y = regressions.sparse()
+    with pm.Model(coords={"feature": range(x.shape[1])}) as model:
+        tau = pm.HalfCauchy("tau", 0.3)
+        lam = pm.HalfCauchy("lam", 1.0, dims="feature")
+        z = pm.Normal("z", 0.0, 1.0, dims="feature")
+        beta = pm.Deterministic("beta", z * lam * tau, dims="feature")
+        scale = pm.HalfNormal("scale", 1.0)
+        pm.Normal("y", x @ beta, scale, observed=y)
+    return model
+
+
+def robust_regression():
+    """Stable noise of unknown α, whose density JAX computes for PyTensor, too."""
+    x, y = regressions.with_stable_noise()
+    logpdf = pytensor.wrap_jax(levymc.stable.logpdf)
+    with pm.Model() as model:
+        alpha = pm.Uniform("alpha", 1.0, 2.0)
+        slope = pm.Normal("slope", 0.0, 5.0)
+        intercept = pm.Normal("intercept", 0.0, 5.0)
+        scale = pm.HalfNormal("scale", 2.0)
+        pm.CustomDist(
+            "y",
+            alpha,
+            intercept + slope * x,
+            scale,
+            logp=lambda value, alpha, loc, scale: logpdf(value - loc, alpha, scale),
+            observed=y,
+        )
+    return model
+
+
+def lotka_volterra():
+    """Hares and lynxes, where the observed are off by a factor."""
+    tensor = pytensor.tensor
+
+    def slope(logs, rates):
+        hares, lynxes = tensor.exp(logs[0]), tensor.exp(logs[1])
+        return tensor.stack([rates[0] - rates[1] * lynxes, rates[3] * hares - rates[2]])
+
+    def next_year(logs, rates):
+        return hudson_bay.year_later(logs, lambda logs: slope(logs, rates))
+
+    with pm.Model(coords={"animal": ["hare", "lynx"], "rate": list("abcd")}) as model:
+        rates = pm.LogNormal("rates", hudson_bay.LOG_RATES, 0.5, dims="rate")
+        first = pm.LogNormal("first", np.log(10.0), 1.0, dims="animal")
+        scale = pm.LogNormal("scale", -1.0, 1.0, dims="animal")
+        later = pytensor.scan(
+            next_year,
+            outputs_info=[tensor.log(first)],
+            non_sequences=[rates],
+            n_steps=len(hudson_bay.PELTS) - 1,
+            return_updates=False,
+        )
+        expected = tensor.concatenate([tensor.log(first)[None], later])
+        pm.LogNormal("pelts", expected, scale, observed=hudson_bay.PELTS)
     return model
 
 

@@ -56,6 +56,32 @@ def test_hierarchical_logistic_regression():
     compare(model, ours, target_accept=0.95)
 
 
+# PyMC's own NUTS, which Numba compiles from version 6 on, calls back for JAX's density.
+@pytest.mark.filterwarnings("ignore:Numba will use object mode:UserWarning")
+def test_robust_regression_with_stable_noise_of_unknown_alpha():
+    model = pymc_models.robust_regression()
+    ours = sample(model, jax.random.key(0), budget=100_000, progress=False)
+    compare(model, ours)
+
+
+def test_lotka_volterra():
+    """Through a scan of PyTensor's."""
+    model = pymc_models.lotka_volterra()
+    ours = sample(model, jax.random.key(0), budget=100_000, progress=False)
+    compare(model, ours, init="adapt_diag", target_accept=0.9)
+    assert ours.to_arviz().posterior["rates"].dims == ("chain", "draw", "rate")
+
+
+def test_a_horseshoe_is_right_or_flagged():
+    """Its funnels are hard, for NUTS, too; its scales may have no means, its coefficients do."""
+    model = pymc_models.horseshoe()
+    ours = sample(model, jax.random.key(0), budget=100_000, progress=False)
+    if not ours.is_flagged:
+        theirs = by_nuts(model, target_accept=0.97)
+        for name in ("beta", "scale"):
+            assert greatest_difference(ours.posterior[name], theirs[name]) < MOST, name
+
+
 @pytest.mark.parametrize("num_components", [2, 3])
 def test_labels_of_a_mixture_are_exchanged(num_components):
     """All k! orders of the means have the same probability, which no chain of NUTS sees.

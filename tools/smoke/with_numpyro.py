@@ -1,5 +1,6 @@
-"""A NumPyro model in two lines."""
+"""A NumPyro model, and the two lines of README.md."""
 
+import arviz
 import jax
 import numpyro
 import numpyro.distributions as dist
@@ -12,5 +13,11 @@ def model(y):
     numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
 
 
-fit = levymc.interop.numpyro.sample(model, jax.random.key(0), 2.0, budget=20_000)
+data = 2.0
+
+fit = levymc.interop.numpyro.sample(model, jax.random.key(0), data)
+print(fit.report)
+arviz.summary(fit.to_arviz())
+
+assert not fit.is_flagged
 assert abs(float(fit.to_arviz().posterior["mean"].mean()) - 1.8) < 0.3

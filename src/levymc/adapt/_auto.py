@@ -25,6 +25,7 @@ from ._bridge import Evidence
 from ._explore import Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
+from ._local import Maker, check_local, name_of
 from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
@@ -65,6 +66,7 @@ def auto(
     *,
     budget: int = 200_000,
     gradient: bool = True,
+    local: Maker | None = None,
     progress: bool = True,
     store: str | Path | None = None,
     mesh: Mesh | None = None,
@@ -91,6 +93,12 @@ def auto(
         budget: evaluations of log φ, with or without its gradient, over all chains; kept to 2 %.
         gradient: whether log φ may be differentiated; where its gradient is of no use, that is
             found out, and reported.
+        local: makes the sampler of local moves in the place of ours, of a log density and a step
+            size: `lambda f, step_size: blackjax.nuts(f, step_size, jnp.ones(2))`, or any that is
+            exact.  Its positions are flat vectors, in coordinates in which a mode has about unit
+            covariance.  Its step size is adapted, if it tells an `acceptance_rate`.  A step of it
+            counts one evaluation to start, one to end, and between them `num_integration_steps`,
+            if it tells that, or as many as it writes down, a loop counted once.
         progress: show a bar, in a terminal.
         store: a folder.  The same call, made again, goes on where the last one was killed, and
             gives the same draws; those are in `store/draws…`, which `levymc.load` reads.
@@ -128,7 +136,10 @@ def auto(
     folder = None if store is None else check_folder("store", store)
     how = _options(folder, mesh, shards)
     count = how.get("shards")
-    target = Target(logdensity_fn, first, gradient=gradient)
+    if local is not None:
+        check_local(local)
+        _check_unshared(local, count)
+    target = Target(logdensity_fn, first, gradient=gradient, local=local)
     flat = target.flattened(starts)
     _check_support(target, flat)
     is_usable = gradient and has_usable_gradient(target, flat)
@@ -191,6 +202,15 @@ def _options(store: Path | None, mesh: Any, shards: Any) -> dict[str, Any]:
     if shards is not None:
         how["shards"] = check_shards(shards, store, NUM_SYSTEMS, "systems")
     return how
+
+
+def _check_unshared(local: Maker, shards: int | None) -> None:
+    """What a local move of another sampler costs is seen from all draws, and ends the run."""
+    if shards is not None:
+        raise ValueError(
+            f"`local` must be None in a run that processes or devices share, got {local!r}: how "
+            "long it is depends on what its moves cost. Leave out `shards`, or `mesh` with `store`."
+        )
 
 
 def _check_support(target: Target, starts: np.ndarray) -> None:
@@ -279,7 +299,7 @@ class _Run:
             ladder, is_new = adapt_ladder(
                 target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
             )
-            if not is_new and not is_for_nuts(ladder, modes):
+            if not is_new and not self.is_for_nuts(ladder, modes):
                 self.note("adapting")
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
@@ -297,7 +317,7 @@ class _Run:
         left = 1 - target.evaluations / plan.budget
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
             return more
-        if is_for_nuts(ladder, modes):
+        if self.is_for_nuts(ladder, modes):
             return None
         self.note("adapting")
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
@@ -307,6 +327,11 @@ class _Run:
         is_late = is_new or last.finds_more(draws)
         basins = basins_of(target, ladder, last, plan, modes, draws.points)
         return Sampled(result, ladder, modes, is_late, basins)
+
+    def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
+        """Whether one mode was found that no t mixture fits well, and nobody else moves."""
+        is_bad = ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1
+        return modes.num_modes == 1 and is_bad and self.target.local is None
 
     def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
@@ -328,6 +353,9 @@ class _Run:
         )
         if ladder.has_axes:
             kernel += "; jumps along axes to where other draws were"
+        if target.local is not None:
+            name, cost = name_of(target.local), ladder.local_cost
+            kernel += f"; local moves by {name}, {cost:.1f} evaluations each"
         pooled = is_pooled(ladder.prior)
         listed = None if pooled else found_modes(target, modes, basins, components)
         return self.ended(
@@ -474,11 +502,6 @@ def _searched(modes: Modes) -> str:
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
         f"{modes.chance_of_another:.3f}.{listing}"
     )
-
-
-def is_for_nuts(ladder: Ladder, modes: Modes) -> bool:
-    """Whether one mode was found that no t mixture fits well."""
-    return modes.num_modes == 1 and (ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1)
 
 
 def ladder_from(kept: dict[str, Any]) -> Ladder:

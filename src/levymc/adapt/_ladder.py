@@ -11,6 +11,7 @@ from levymc.run import Result, sample
 
 from ._adapted import info_of, whole
 from ._fit import improve, log_reference, shared_places
+from ._local import FIRST_COST
 from ._moves import FAR, Axes, Kernel
 from ._reference import Fit, assemble, places_for
 from ._target import Target
@@ -44,6 +45,7 @@ class Ladder(NamedTuple):
     basis, other_basis: along whose columns jumps are made, and may be made instead; `other_rate` is
         how often far ones were accepted along those.
     values: remembered along the axes; empty where no jumps are made along them.
+    local_cost: evaluations of a local move by another sampler, on average; 0 if there is none.
     """
 
     fit: Fit
@@ -61,11 +63,17 @@ class Ladder(NamedTuple):
     shape: np.ndarray
     other_basis: np.ndarray
     other_rate: float
+    local_cost: float
 
     @property
-    def cost(self) -> int:
-        """Evaluations of a step of one system."""
+    def num_moves(self) -> int:
+        """Of all rungs in a step of one system."""
         return self.chances.shape[0] * len(self.betas)
+
+    @property
+    def cost(self) -> float:
+        """Evaluations of a step of one system, expected where local moves are another sampler's."""
+        return self.num_moves * (1 + self.local_cost)
 
     @property
     def has_axes(self) -> bool:
@@ -95,7 +103,8 @@ class Ladder(NamedTuple):
             chances=self.chances,
             axes=axes,
             gain=gain,
-            has_gradient=target.has_gradient,
+            has_gradient=target.has_gradient and target.local is None,
+            local=target.local,
         )
 
 
@@ -145,6 +154,7 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
         prior.covariances[0] if directions is None else directions.shape,
         nothing if directions is None else directions.basis,
         -1.0,
+        0.0 if target.local is None else FIRST_COST,
     )
     return ladder._replace(chances=_chances(ladder))
 
@@ -252,13 +262,13 @@ def run(
     algorithm = ladder.algorithm(target, gain=gain)
     starts = target.positions(ladder.points)
     result = sample(algorithm, key, starts, steps, **{"progress": False, **how})
-    target.evaluations += spent_on(ladder, result)
+    target.evaluations += spent_on(result)
     return result
 
 
-def spent_on(ladder: Ladder, result: Result) -> int:
+def spent_on(result: Result) -> int:
     """Evaluations of a run: those of its steps, and one for each start."""
-    return NUM_SYSTEMS * (result.num_draws * ladder.cost + 1)
+    return int(np.sum(info_of(result).num_evaluations)) + NUM_SYSTEMS
 
 
 def _adapted(
@@ -290,6 +300,7 @@ def _adapted(
         harmonic=harmonic,
         barrier=barrier,
         places=places,
+        local_cost=float(np.mean(result.info.num_evaluations)) / ladder.num_moves - 1,
     )
     changed = _with_axes(changed, result, draws, number)
     return changed._replace(chances=_chances(changed))
@@ -347,7 +358,18 @@ def _number_of_rungs(barrier: float, harmonic: float, current: int) -> int:
 
 
 def _chances(ladder: Ladder) -> np.ndarray:
-    """Of the kinds of moves, for each half of a step and each rung."""
+    """Of the kinds of moves, for each half of a step and each rung.
+
+    Where another sampler moves locally, after every move, all of these are over long distances.
+    """
+    chances = _own_chances(ladder)
+    if ladder.local_cost:
+        chances[..., Kernel.INDEPENDENT] += chances[..., Kernel.LOCAL]
+        chances[..., Kernel.LOCAL] = 0.0
+    return chances
+
+
+def _own_chances(ladder: Ladder) -> np.ndarray:
     num_rungs = len(ladder.betas)
     chances = usual_chances(num_rungs)
     can_leap = len(ladder.fit.weights) > 1

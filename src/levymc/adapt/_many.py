@@ -36,6 +36,7 @@ PROBATION = 0.1  # of the frozen kernel's steps, after which is looked for new m
 LOOKING = 0.02  # of the budget, for a last look at the draws: new modes, and which is whose
 MOST_ANCHORS = 256  # draws that are relaxed for that
 MOST_RESTARTS = 4
+AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
 DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
@@ -118,12 +119,13 @@ def adapt_ladder(
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
     is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
+    can_end = is_single and target.local is None  # as NUTS takes over
 
     def look(ladder: Ladder, draws: Draws, number: int) -> bool:
         nonlocal is_new
         plan.tell("adapting", target.evaluations, f"{len(ladder.betas)} rungs")
         is_new = restart < MOST_RESTARTS and monitor.finds_more(draws)
-        is_hopeless = is_single and number == ENOUGH_SEEN and ladder.harmonic < GOOD_FOR_ONE / 2
+        is_hopeless = can_end and number == ENOUGH_SEEN and ladder.harmonic < GOOD_FOR_ONE / 2
         return is_new or is_hopeless
 
     key_begin, key_rounds = jax.random.split(key)
@@ -155,18 +157,21 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
     """The rest of the budget by the frozen kernel, in a store if there is one."""
     looking = LOOKING if len(ladder.prior.weights) > 1 else LOOKING / 2
     left = plan.budget - target.evaluations - int(looking * plan.budget)
-    steps = left // (NUM_SYSTEMS * ladder.cost)
+    steps = int(left / (NUM_SYSTEMS * ladder.cost))
     if steps < FEWEST_STEPS:
         raise too_late(target, plan)
+    how = plan.how
+    if target.local is not None:  # what a step costs is known when it has been made
+        steps, how = int(AHEAD * steps), {**how, "until": lambda result: spent_on(result) >= left}
     plan.tell("sampling", target.evaluations, f"{len(ladder.betas)} rungs")
     if plan.store is not None:
         folder = plan.store / name
         if folder.exists() and "shards" not in plan.how:
-            result = resume(folder, progress=False)
-            target.evaluations += spent_on(ladder, result)
+            result = resume(folder, progress=False, until=how.get("until"))
+            target.evaluations += spent_on(result)
             return result
-        return run(target, key, ladder, steps, store=folder, **plan.how)
-    return run(target, key, ladder, steps, **plan.how)
+        return run(target, key, ladder, steps, store=folder, **how)
+    return run(target, key, ladder, steps, **how)
 
 
 def basins_of(

@@ -13,7 +13,7 @@ from levymc.run import Result, resume, sample
 from ._adapted import info_of
 from ._bridge import FEWEST_DRAWS, Evidence, log_evidence
 from ._explore import Modes
-from ._many import Plan, too_late
+from ._many import AHEAD, Plan, too_late
 from ._nuts import nuts
 from ._tail_map import identity
 from ._target import Target
@@ -29,7 +29,6 @@ KINDS_IN_WORDS = {
     "turned": "map of the tails along axes of their own",
 }
 LEAST_LEFT = 500  # evaluations, to warm up and to draw
-AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
 # Where processes share the chains: of the steps that are expected, and of those then left.
 FIRST_PART, NEXT_PART = 0.8, 0.9
 CLOSE = 0.01  # of the steps: too few to go on for

@@ -30,6 +30,7 @@ from levymc._workdir import (
 )
 from levymc.run import StoreError, fingerprint
 
+from ._local import program_of
 from ._target import Target
 
 T = TypeVar("T")
@@ -162,6 +163,8 @@ def identity_of(
         "versions": versions(),
         **({} if shards is None else {"shards": shards}),
     }
+    if target.local is not None:
+        given["local"] = fingerprint([np.frombuffer(program_of(target.local, shape), np.uint8)])
     return json.loads(json.dumps(given))
 
 

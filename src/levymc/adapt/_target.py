@@ -19,16 +19,24 @@ class Target:
     """log φ of a flat vector; values are float64 on the host, whatever the target computes in.
 
     evaluations: how many densities were asked for so far, with or without their gradients.
+    local: makes the sampler for local moves, if it is another than ours.
     """
 
-    def __init__(self, logdensity_fn: LogDensity, position: Any, *, gradient: bool = True) -> None:
+    def __init__(
+        self,
+        logdensity_fn: LogDensity,
+        position: Any,
+        *,
+        gradient: bool = True,
+        local: Callable[[LogDensity, Any], Any] | None = None,
+    ) -> None:
         leaves, structure = jax.tree.flatten(position)
         shapes = tuple((np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves)
         self.flat_fn, self.unflatten = _flattened(logdensity_fn, structure, shapes)
         self.logdensity_fn = logdensity_fn
         self.dimension = sum(int(np.prod(shape)) for shape, _ in shapes)
         self.dtype = jnp.result_type(*(dtype for _, dtype in shapes))
-        self.has_gradient = gradient
+        self.has_gradient, self.local = gradient, local
         self.evaluations = 0
 
     def values(self, points: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 r"""Non-reversible parallel tempering from a normalised reference to the target."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -14,10 +15,9 @@ from levymc._trees import module
 from levymc.algorithms import SamplingAlgorithm, as_algorithm
 from levymc.drifts import LogDensity
 
+from ._local import TO_ACCEPT, Maker, advanced, local_move
 from ._moves import Axes, Kernel, Noise, Point, draw_noise, move
 from ._reference import Reference
-
-TO_ACCEPT = 0.57  # by local moves
 
 
 @runtime_checkable
@@ -70,6 +70,7 @@ class TemperedInfo(NamedTuple):
     is_tour: a point that came from the reference arrived at the target.
     logdensity: log φ at the target's point.
     is_divergent: a proposal could not be judged.
+    num_evaluations: of log φ in the step, as far as they can be known; see `levymc.auto`.
     """
 
     acceptance_rate: Array
@@ -81,6 +82,7 @@ class TemperedInfo(NamedTuple):
     is_tour: Array
     logdensity: Array
     is_divergent: Array
+    num_evaluations: Array
 
 
 def tempered(
@@ -161,10 +163,12 @@ def build(
     gain: float = 0.0,
     has_gradient: bool = True,
     kernel: Any = None,
+    local: Maker | None = None,
 ) -> "Tempered":
     """What `tempered` makes, with all of its numbers.
 
     chances: of the kinds of moves, with axes (half of a step, rung, kind).
+    local: a step of it follows every move; see `levymc.adapt._local`.
     """
     log_steps = np.log(np.broadcast_to(np.asarray(step_sizes, float), np.shape(betas)))
     chances = usual_chances(len(betas)) if chances is None else chances
@@ -174,6 +178,7 @@ def build(
     return Tempered(
         logdensity_fn,
         kernel,
+        local,
         has_gradient,
         reference,
         jnp.asarray(betas, dtype),
@@ -195,7 +200,7 @@ def usual_chances(num_rungs: int) -> np.ndarray:
     return chances
 
 
-@module(static=("logdensity_fn", "kernel", "has_gradient"))
+@module(static=("logdensity_fn", "kernel", "local", "has_gradient"))
 class Tempered(SamplingAlgorithm[TemperedState]):
     """See `tempered`.  `gain` is positive while local steps are adapted, and 0 in an exact run."""
 
@@ -203,6 +208,7 @@ class Tempered(SamplingAlgorithm[TemperedState]):
     is_exact = True
     logdensity_fn: LogDensity
     kernel: Any
+    local: Maker | None
     has_gradient: bool
     reference: Any
     betas: Any
@@ -252,14 +258,16 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             **known,
             is_tour=jnp.any(infos.is_tour),
             is_divergent=jnp.any(infos.is_divergent),
+            num_evaluations=jnp.sum(infos.num_evaluations),
         )
         position = unflatten(state.points.x[-1])
         return state._replace(position=position, step=state.step + 1), joined
 
-    def _point_at(self, x: Array, unflatten: Any) -> Point:
-        def flat_fn(x: Array) -> Array:
-            return jnp.asarray(self.logdensity_fn(unflatten(x))).astype(x.dtype)
+    def _flat_fn(self, unflatten: Any) -> Callable[[Array], Array]:
+        return lambda x: jnp.asarray(self.logdensity_fn(unflatten(x))).astype(x.dtype)
 
+    def _point_at(self, x: Array, unflatten: Any) -> Point:
+        flat_fn = self._flat_fn(unflatten)
         if self.has_gradient and self.kernel is None:
             value, gradient = jax.value_and_grad(flat_fn)(x)
         else:
@@ -292,10 +300,16 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             )
 
         moved, made = jax.vmap(one)(noise, state.points, betas, state.log_steps, log_chances)
-        is_local = made.kernel == Kernel.LOCAL
+        local_rates = jnp.where(made.kernel == Kernel.LOCAL, made.rate, jnp.nan)
+        rate, aim, spent = made.rate[-1], jnp.asarray(TO_ACCEPT, betas.dtype), jnp.int32(betas.size)
+        if self.local is not None:
+            how = partial(self._locally, self.local, unflatten)
+            moved, local_rates, aim, more = how(noise.key, moved, betas, state.log_steps)
+            rate, spent = local_rates[-1], spent + more
         is_independent = made.kernel == Kernel.INDEPENDENT
         pace = self.gain.astype(betas.dtype) / jnp.sqrt(state.step + 1.0).astype(betas.dtype)
-        log_steps = state.log_steps + jnp.where(is_local, pace * (made.rate - TO_ACCEPT), 0.0)
+        is_known = ~jnp.isnan(local_rates)
+        log_steps = state.log_steps + jnp.where(is_known, pace * (local_rates - aim), 0.0)
         is_fresh = state.is_fresh | (is_independent & made.is_accepted)
         points, is_fresh, rates = _swapped(to_swap, betas, moved, is_fresh, is_offered)
         lowest = jnp.where(is_independent[0], made.rate[0], jnp.nan)
@@ -304,11 +318,10 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             log_steps=log_steps,
             is_fresh=is_fresh.at[-1].set(False),
         )
-        local_rates = jnp.where(is_local, made.rate, jnp.nan)
         of_reference = jnp.where(is_independent[0], made.ratio[0], jnp.nan)
         jump_rates = [made.kernel[-1] == Kernel.DETERMINISTIC, made.is_far[-1]]
         info = TemperedInfo(
-            acceptance_rate=made.rate[-1],
+            acceptance_rate=rate,
             local_rates=local_rates,
             swap_rates=jnp.concatenate([lowest[None], rates]),
             jump_rates=jnp.where(jnp.stack(jump_rates), made.rate[-1], jnp.nan),
@@ -317,8 +330,30 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             is_tour=is_fresh[-1],
             logdensity=points.value[-1],
             is_divergent=jnp.any(made.is_divergent),
+            num_evaluations=spent,
         )
         return changed, info
+
+    def _locally(
+        self,
+        local: Maker,
+        unflatten: Any,
+        keys: Array,
+        points: Point,
+        betas: Array,
+        log_steps: Array,
+    ) -> tuple[Point, Array, Array, Array]:
+        """A step of `local` in every rung: points, rates, what they should be, evaluations."""
+        flat_fn = self._flat_fn(unflatten)
+        step = partial(local_move, local, reference=self.reference, flat_fn=flat_fn)
+        made = jax.vmap(step)(keys, points.x, betas, jnp.exp(log_steps))
+        there = jax.vmap(lambda x: self._point_at(x, unflatten))(made.x)
+        is_finite = jnp.isfinite(there.value) & jnp.all(jnp.isfinite(there.x), axis=-1)
+        chosen = jax.vmap(
+            lambda is_new, new, old: jax.tree.map(partial(jnp.where, is_new), new, old)
+        )
+        moved = chosen(is_finite, there, points)
+        return moved, made.rate, made.aim, jnp.sum(made.num_evaluations) + betas.size
 
     def _foreign(self, beta: Array, unflatten: Any) -> Any:
         """A step of another kernel on the law of a rung, from a flat vector to the next."""
@@ -331,10 +366,8 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         algorithm = as_algorithm(self.kernel(logdensity))
 
         def step(key: Array, x: Array) -> Array:
-            key_init, key_step = jax.random.split(key)
-            state = algorithm.init(unflatten(x), rng_key=key_init)
-            moved, _ = algorithm.step(key_step, state)
-            return ravel_pytree(moved.position)[0]
+            position, _ = advanced(algorithm, key, unflatten(x))
+            return ravel_pytree(position)[0]
 
         return step
 

@@ -1,7 +1,8 @@
 r"""BlackJAX's samplers in `levymc.sample`, and ours in its loops.
 
 Nothing is needed for most: `levymc.sample(blackjax.nuts(...), ...)` runs, and so does
-`levymc.adapt.tempered` with `kernel=lambda f: blackjax.nuts(f, ...)`, and
+`levymc.adapt.tempered` with `kernel=lambda f: blackjax.nuts(f, ...)`, `levymc.auto` with
+`local=lambda f, step_size: blackjax.nuts(f, step_size, ...)`, and
 `blackjax.util.run_inference_algorithm(key, levymc.mafla(...), ...)`.  Its stochastic-gradient
 samplers, whose step wants a step size each time, are completed here, and ours are given the form
 that its SMC takes.
