@@ -48,7 +48,7 @@ def sample(
 
     A fixed α ∈ [0.5, 2), a Python or NumPy number, in float32 costs one random word per draw and a
     look into a table of quantiles, as little as a normal draw; the largest sizes are those of tail
-    probability 2^-33.  Anything else, such as an α that is a JAX array or traced, and float64, takes
+    probability 2^-33.  Anything else, such as float64 or an α that is a JAX array or traced, takes
     the Chambers–Mallows–Stuck transform, at most half as long again as a normal draw of its type.
     The two make different numbers of one key.
 
