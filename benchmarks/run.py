@@ -28,6 +28,7 @@ SECTIONS = {
     "The house": house.house,
     "Draws of the stable law": stable_speed.draws,
     "The law: speed": stable_speed.law,
+    "The law: pairs": stable_speed.pairs,
     "The law: accuracy": stable_accuracy.worst_errors,
     "Drifts: accuracy": drifts.accuracy,
     "The paper's Table 1": drifts.table_1,

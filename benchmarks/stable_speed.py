@@ -14,6 +14,7 @@ from levymc import stable
 
 DRAWS = 10**6
 POINTS = 10**5
+PAIRS = 10**4
 ALPHA = 1.7
 
 
@@ -50,11 +51,23 @@ def draws() -> list[Bar]:
         },
         rounds=7,
     )
+    wide_normal = jax.jit(lambda key: jax.random.normal(key, shape, jnp.float64))
+    wide_fixed = jax.jit(lambda key: stable.sample(key, ALPHA, shape, dtype=jnp.float64))
+    wide_traced = jax.jit(lambda key, alpha: stable.sample(key, alpha, shape, dtype=jnp.float64))
+    wide = interleaved_seconds(
+        {
+            "normal": lambda: wide_normal(key),
+            "fixed": lambda: wide_fixed(key),
+            "traced": lambda: wide_traced(key, jnp.float64(ALPHA)),
+        }
+    )
     nanoseconds = 1e9 * statistics.median(times["normal"]) / DRAWS
     bars = [
         Bar("jax.random.normal, float32, 10⁶ draws", nanoseconds, "ns a draw"),
         Bar("sample, fixed α = 1.7 / normal", ratio(times, "fixed", "normal"), "×", 1.2),
-        Bar("sample, traced α = 1.7 / normal", ratio(times, "traced", "normal"), "×", 4.0),
+        Bar("sample, traced α = 1.7 / normal", ratio(times, "traced", "normal"), "×", 1.5),
+        Bar("sample, float64, fixed α / normal", ratio(wide, "fixed", "normal"), "×", 1.5),
+        Bar("sample, float64, traced α / normal", ratio(wide, "traced", "normal"), "×", 1.5),
         Bar("naive JAX formula / normal", ratio(times, "naive", "normal"), "×"),
         Bar("SciPy rvs / sample, fixed α", ratio(scipy_times, "scipy", "fixed"), "×", 6.0, True),
         Bar("SciPy rvs / sample, traced α", ratio(scipy_times, "scipy", "traced"), "×"),
@@ -88,3 +101,26 @@ def law() -> list[Bar]:
         bars.append(Bar(f"{name}, float64, 10⁵ points", 1e9 * own, "ns a point"))
         bars.append(Bar(f"SciPy pdf / {name}", scipy_seconds / own, "×", 1000.0, True))
     return bars
+
+
+def pairs() -> list[Bar]:
+    """Pairs of a point and an α of their own: mapped over, against one call with arrays."""
+    generator = np.random.default_rng(3)
+    x = jnp.asarray(generator.standard_cauchy(PAIRS))
+    p = jnp.asarray(generator.uniform(size=PAIRS))
+    alpha = jnp.asarray(generator.uniform(0.6, 2.0, PAIRS))
+    bars = []
+    for name in ("logpdf", "cdf", "sf", "score", "ppf"):
+        function, points = getattr(stable, name), p if name == "ppf" else x
+        bars.append(_pair_bar(name, function, jax.vmap(function), points, alpha))
+    slopes = jax.grad(lambda x, alpha: jnp.sum(stable.logpdf(x, alpha)), argnums=(0, 1))
+    bars.append(_pair_bar("slopes of logpdf", slopes, jax.vmap(slopes), x, alpha))
+    return bars
+
+
+def _pair_bar(name, of_arrays, mapped, points, alpha) -> Bar:
+    roads = {"mapped": jax.jit(mapped), "arrays": jax.jit(of_arrays)}
+    times = interleaved_seconds(
+        {road: lambda run=run: run(points, alpha) for road, run in roads.items()}, rounds=7
+    )
+    return Bar(f"jax.vmap of {name} / one call", ratio(times, "mapped", "arrays"), "×", 3.0)

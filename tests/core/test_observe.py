@@ -214,8 +214,8 @@ def test_steps_that_observers_do_not_see_do_not_compute_their_update():
                 keep=None,
             )
         )
-        call = ready.plan.call(0, 10, ready.program.slots)
-        traced = jax.make_jaxpr(ready.program.advance)(
+        call = ready.plan.call(0, 10, ready.program.slots, ready.program.block)
+        traced = jax.make_jaxpr(inspect.unwrap(ready.program.advance))(
             ready.parameters, ready.carry, ready.keys, [], call
         )
         return set(primitives(traced.jaxpr)), str(traced)

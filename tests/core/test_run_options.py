@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import levymc
-from levymc import schedules
-from levymc.run import _engine, _hoist, _iterate, _minibatches
+from levymc import schedules, stable
+from levymc.run import _engine, _hoist, _iterate, _minibatches, marks
 
 KEY = jax.random.key(5)
 STARTS = jnp.linspace(-1, 1, 8, dtype=jnp.float32).reshape(4, 2)
@@ -80,6 +80,42 @@ def test_bits_that_depend_on_the_state_are_drawn_in_the_step():
     assert key.dtype == KEY.dtype
     found = hoisted.replay([key, noise], [], [], one)
     np.testing.assert_allclose(found, step(KEY, [], one), rtol=1e-12)
+
+
+def test_what_sums_up_the_noise_is_not_collected_beside_it():
+    """Each value that is collected is a kernel, which makes the noise again."""
+
+    def step(key, parameters, state):
+        noise = jax.random.normal(key, (3,))
+        return state + noise, jnp.max(jnp.abs(noise)), jnp.sum(noise)
+
+    state = jnp.zeros(3)
+    hoisted = _hoist.hoist(step, KEY, [], state)
+    collected = hoisted.collect(KEY, hoisted.draw(KEY), [], [])
+    assert [leaf.shape for leaf in collected] == [(3,), ()]  # the noise, and its sum
+    found = hoisted.replay(collected, [], [], state)
+    np.testing.assert_array_equal(found[1], step(KEY, [], state)[1])
+
+
+def test_words_of_a_key_that_is_split_are_drawn_before_the_step():
+    def step(key, parameters, state):
+        return state + stable.sample(key, jnp.float32(1.7), (3,), dtype=jnp.float32)
+
+    state = jnp.zeros(3, jnp.float32)
+    hoisted = _hoist.hoist(step, KEY, [], state)
+    (words,) = hoisted.draw(KEY)
+    assert words.shape == (3, 2)
+    (noise,) = hoisted.collect(KEY, [words], [], [])
+    np.testing.assert_allclose(noise, step(KEY, [], state), rtol=1e-5)
+
+
+@pytest.mark.parametrize("block", [32, 42])
+def test_calls_end_with_blocks(block):
+    plan = _iterate.Plan(1, 10_000, 0, marks.Every(1), None)
+    done = 8
+    for _ in range(3):
+        done += int(plan.call(done, 10_000, 10 * block, block).count)
+        assert done % block == 0
 
 
 def test_bits_are_kept_where_what_is_made_of_them_is_large():

@@ -19,6 +19,7 @@ import pytest
 from scipy import special
 
 from levymc import stable
+from levymc.stable import _tabulated
 
 ORACLE = Path(__file__).parent / "data" / "stable_oracle.json"
 BAR = {"float64": 1e-8, "float32": 1e-5}
@@ -475,6 +476,16 @@ def test_vmap_over_alpha_equals_a_loop(name):
     x, alpha = some_arguments(name)
     mapped = jax.vmap(jax.jit(EVERY[name]))(x, alpha)
     np.testing.assert_allclose(mapped, looped(name, x, alpha), rtol=1e-12)
+
+
+@every_name
+def test_vmap_over_pairs_looks_up_no_table_for_each(name):
+    """Nothing in the program is larger than what arrays need: a row of the table for each pair."""
+    x, alpha = some_arguments(name)
+    text = str(jax.make_jaxpr(jax.vmap(EVERY[name]))(x, alpha))
+    assert f"[{x.size},{_tabulated.POSITION_COUNT}]" in text
+    assert f"[{x.size},{_tabulated.NUM_PANELS}" not in text
+    assert f"[{x.size},{_tabulated.ALPHA_COUNT},{_tabulated.NUM_PANELS}" not in text
 
 
 @every_name

@@ -6,6 +6,7 @@ chains than the others repeat the last one; what these give is dropped.  A mesh 
 processes is cut in the same way, and each of them runs the chains of its own devices.
 """
 
+import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from levymc._checks import check_count, check_mesh
 
-from ._engine import Fixed, Program
+from ._engine import Fixed, Program, compiled
 from ._iterate import Run, Started, ready
 
 CHAINS = "chains"
@@ -144,9 +145,11 @@ def _spread_functions(
     numbers = [everywhere if axis is None else chains for axis in axes]
 
     def on_each(function: Callable[..., Any], given: Any, made: Any) -> Any:
-        # Unchecked: JAX cannot see that loops of different lengths exchange nothing.
-        return jax.jit(
-            jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=made, check_vma=False)
+        # The function itself, as how it is compiled is said here; and unchecked, as JAX cannot see
+        # that loops of different lengths exchange nothing.
+        inside = inspect.unwrap(function)
+        return compiled(
+            jax.shard_map(inside, mesh=mesh, in_specs=given, out_specs=made, check_vma=False)
         )
 
     given = (numbers, chains, chains, everywhere, everywhere)

@@ -29,6 +29,14 @@ from jaxtyping import Array
 # Calls that are walked through, by their names in new and old versions, and where their program is.
 NESTED = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
 CHEAP = ("broadcast_in_dim",)  # made again rather than kept: the result is larger
+# What sums up noise, and takes no longer than to read it: made again where the noise is kept.  It
+# would be a kernel of its own otherwise, which makes the noise once more.
+SUMMARIES = (
+    *CHEAP,
+    *("abs", "neg", "max", "min", "reduce_max", "reduce_min", "reduce_and", "reduce_or"),
+    *("concatenate", "reshape", "squeeze", "stack"),
+)
+RANDOM = ("random_bits", "random_unwrap")
 MOST_GROWTH = 4  # of random bits into what is made of them: if it is more, the bits are kept
 
 THREEFRY = "threefry2x32"  # JAX's usual kind of keys
@@ -247,8 +255,8 @@ def _frontier(
 
 
 def _bits_of_keys(listing: _Listing, needs: list[_Needs]) -> list[int]:
-    """Random bits that depend on keys alone."""
-    drawn = [line.outs[0] for line in listing.lines if line.name == "random_bits"]
+    """Random bits that depend on keys alone; the data of a key that was split are such, too."""
+    drawn = [line.outs[0] for line in listing.lines if line.name in RANDOM]
     return [place for place in drawn if needs[place] == _Needs.KEYS]
 
 
@@ -256,9 +264,30 @@ def _worth_keeping(
     listing: _Listing, needs: list[_Needs], of_keys: list[int], bits: list[int]
 ) -> list[int]:
     """What is collected: all that depends on no more than keys and numbers, unless it is large."""
-    made = _frontier(listing, needs, _Needs.KEYS)
+    made = _without_summaries(listing, needs, _frontier(listing, needs, _Needs.KEYS))
     is_small = _size(listing, made) <= MOST_GROWTH * _size(listing, bits)
     return made if is_small else [*of_keys, *bits]
+
+
+def _without_summaries(listing: _Listing, needs: list[_Needs], places: list[int]) -> list[int]:
+    """Of values to be collected, those that are no mere summaries of the others."""
+    makers = {place: line for line in listing.lines for place in line.outs}
+    kept = set(places)
+
+    def follows(place: int, others: set[int]) -> bool:
+        if place in others or needs[place] < _Needs.KEYS:
+            return True
+        line = makers.get(place)
+        return (
+            line is not None
+            and line.name in SUMMARIES
+            and all(follows(source, others) for source in line.inputs)
+        )
+
+    for place in reversed(places):  # what is made last first: it may follow from what is before
+        if follows(place, kept - {place}):
+            kept.remove(place)
+    return sorted(kept)
 
 
 def _size(listing: _Listing, places: list[int]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import jax
 import jax.numpy as jnp
@@ -94,8 +95,11 @@ class Plan(NamedTuple):
         steps = (int(self.kept.numbered(count - 1, 1)[0]) for count in counts)
         return At(tuple(step for step in steps if step < self.num_steps))
 
-    def call(self, done: int, most: int, slots: int) -> Call:
-        """The next call after `done` steps, of at most `most`, with at most `slots` draws."""
+    def call(self, done: int, most: int, slots: int, block: int) -> Call:
+        """The next call after `done` steps, of at most `most`, with at most `slots` draws.
+
+        If not all draws fit it ends with a block, so that the next does not make one in vain.
+        """
         most = min(most, EPOCH - done % EPOCH)
         if done < self.burn_in:
             nowhere = np.zeros(0, np.int64)
@@ -103,7 +107,8 @@ class Plan(NamedTuple):
         begin = done - self.burn_in
         end = min(begin + most, self.num_steps)
         kept = self.kept.within(begin, end, slots)
-        end = int(kept[-1]) if len(kept) == slots else end
+        if len(kept) == slots:
+            end = begin + _in_whole_blocks(done, int(kept[-1]) - begin, block)
         seen = kept[:0] if self.seen is None else self.seen.within(begin, end, MOST_MARKS)
         places = _union(kept, seen)
         if len(places) >= MOST_MARKS:
@@ -111,6 +116,12 @@ class Plan(NamedTuple):
         is_fresh = begin == 0 or len(self.kept.within(begin - 1, begin, 1)) > 0
         inside = [marks[marks <= end] - begin for marks in (kept, seen)]
         return _call(done, end - begin, is_fresh, *inside)
+
+
+def _in_whole_blocks(done: int, length: int, block: int) -> int:
+    """At most `length` steps after `done`, to the end of a block if one ends among them."""
+    past = (done + length) % EPOCH % block
+    return length - past if past < length else length
 
 
 def _union(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -127,7 +138,7 @@ def _call(first: int, count: int, is_fresh: bool, kept: np.ndarray, seen: np.nda
     flags = []
     for marks in (kept, seen):
         flag = np.zeros(MOST_MARKS, bool)
-        flag[np.searchsorted(places, marks)] = True
+        flag[slice(len(places)) if marks is places else np.searchsorted(places, marks)] = True
         flags.append(flag)
     within = first % EPOCH
     return Call(np.int32(within), np.int32(count), np.bool_(is_fresh), Marks(at, *flags))
@@ -216,7 +227,7 @@ def march(
         _compile(run, carry)
     clock, launched = time.perf_counter(), deque[_Launched]()
     while done < total:
-        latest = _launch(run, carry, done, _most_steps(run.plan, done, length, stops))
+        latest = _launch(run, carry, done, _most_steps(run, done, length, stops))
         launched.append(latest)
         carry, done, is_cut = latest.carry, latest.done, latest.is_cut
         while len(launched) > (0 if is_cut or done == total else ahead):
@@ -229,16 +240,24 @@ def march(
         length = agreed(length) if run.is_spread else length
 
 
+_COMPILED: WeakSet[Any] = WeakSet()  # programs, each of which is for arrays of given shapes
+
+
 def _compile(run: Run, carry: Leaves) -> None:
-    """Compile before the clock runs, by a call of no steps."""
+    """Compile before the clock runs, by a call of no steps, which takes time of its own."""
+    if run.program.advance in _COMPILED:
+        return
     nowhere = np.zeros(0, np.int64)
     data, _ = run.feed.take(0, 0)
     call = _call(0, 0, False, nowhere, nowhere)
     run.program.advance(run.parameters, carry, run.keys, data, call)
+    _COMPILED.add(run.program.advance)
 
 
-def _most_steps(plan: Plan, done: int, length: int, stops: Known | None) -> int:
-    """How many steps the next call may make."""
+def _most_steps(run: Run, done: int, length: int, stops: Known | None) -> int:
+    """How many steps the next call may make; it ends where a block does, if it has so many."""
+    plan = run.plan
+    length = _in_whole_blocks(done, length, run.program.block)
     after = done - plan.burn_in
     if stops is None or after < 0:
         return length
@@ -267,7 +286,7 @@ class _Launched(NamedTuple):
 
 
 def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
-    call = run.plan.call(done, min(most, run.feed.capacity), run.program.slots)
+    call = run.plan.call(done, min(most, run.feed.capacity), run.program.slots, run.program.block)
     wanted = int(call.count)
     data, fed = run.feed.take(done, wanted)
     if run.schedule is not None:
@@ -275,7 +294,8 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     call = call._replace(count=np.int32(fed))
     keys = keys_of_epoch(run.keys, done // EPOCH, run.key_kind)
     moved, draws = run.program.advance(run.parameters, carry, keys, data, call)
-    num_kept = int(np.sum(call.marks.kept & (call.marks.at <= fed)))
+    reached = np.searchsorted(call.marks.at, fed, "right")
+    num_kept = int(np.count_nonzero(call.marks.kept[:reached]))
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted, run.plan.num_chains)
 
 

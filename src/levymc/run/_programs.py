@@ -1,5 +1,6 @@
 """Compiled programs on disk, which are run when a store is resumed, and the arrays they take."""
 
+import inspect
 import io
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from jax import export
 from levymc import _native
 from levymc._workdir import save_arrays
 
-from ._engine import Call, Leaves, Marks
+from ._engine import Call, Leaves, Marks, compiled
 from ._integrity import StoreError, digest
 from ._iterate import Run
 
@@ -34,10 +35,12 @@ PLATFORMS = {"gpu": ("cuda", "rocm")}  # what JAX calls them when it exports
 def exported(run: Run) -> dict[str, export.Exported]:
     """The compiled functions of a run by the names of their files, for another process."""
     data, _ = run.feed.take(0, 0)
-    call = run.plan.call(0, 1, run.program.slots)
+    call = run.plan.call(0, 1, run.program.slots, run.program.block)
     # JAX refuses calls that it does not know; ours are found again when the program is loaded.
     ours = [export.DisabledSafetyCheck.custom_call(name) for name in _native.TARGETS]
-    advance = export.export(jax.jit(_flat(run.program.advance)), disabled_checks=ours)
+    # The function itself, as how it is compiled is said where it is called.
+    flat = _flat(inspect.unwrap(run.program.advance))
+    advance = export.export(jax.jit(flat), disabled_checks=ours)
     arguments = (run.parameters, run.carry, run.keys, data, call[:3], tuple(call.marks))
     try:
         found = {ADVANCE: advance(*arguments)}
@@ -113,7 +116,7 @@ def _compiled(serialized: bytes) -> Callable[..., Any]:
             f"The stored program is for {' or '.join(function.platforms)}, and JAX runs on {here}. "
             f"Resume where the run was begun, or with JAX_PLATFORMS={function.platforms[0]}."
         )
-    return jax.jit(function.call)
+    return compiled(function.call)
 
 
 # Arrays.

@@ -1,9 +1,11 @@
 """Run an algorithm and keep its draws: in memory, or in a store that others can go on with."""
 
+import math
+import mmap
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -23,6 +25,7 @@ from .observe import Observer
 
 Rule = Callable[[Result], Any]
 _RULE = "It takes the Result so far, and tells whether the run may end."
+LARGE_PAGE = 2**21  # bytes, on most systems
 
 
 def sample(
@@ -368,6 +371,17 @@ def _is_met(until: Rule | None, looks: At | None, step: int, sink: Sink) -> bool
     return bool(found)
 
 
+def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """As `np.empty`, a large one in large pages: to get a page costs as much as to fill it."""
+    count = math.prod(shape)
+    if not hasattr(mmap, "MADV_HUGEPAGE") or count * dtype.itemsize < LARGE_PAGE:
+        return np.empty(shape, dtype)
+    memory = mmap.mmap(-1, count * dtype.itemsize, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # where the system has none
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype, count).reshape(shape)
+
+
 class _Memory:
     """A sink that keeps the draws.
 
@@ -396,7 +410,7 @@ class _Memory:
     def _make_room(self, draws: list[np.ndarray], count: int) -> None:
         """For all draws, or, where it is not known how many there will be, twice as many."""
         self.room = self.room if count <= self.room else 2 * count
-        larger = [np.empty((self.room, *leaf.shape[1:]), leaf.dtype) for leaf in draws]
+        larger = [_empty((self.room, *leaf.shape[1:]), leaf.dtype) for leaf in draws]
         for place, earlier in zip(larger, self.kept, strict=False):
             place[: self.count] = earlier[: self.count]
         self.kept = larger

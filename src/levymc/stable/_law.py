@@ -32,8 +32,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> Float[Arra
 
     Args:
         x: finite points.
-        alpha: characteristic exponent in [0.5, 2]; may be traced.  For many at once give an array,
-            which is much faster than jax.vmap over pairs of x and alpha.
+        alpha: characteristic exponent in [0.5, 2]; may be traced, or an array.
         scale: positive.
 
     Raises:

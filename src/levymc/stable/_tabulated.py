@@ -62,8 +62,9 @@ def evaluate(xp: ModuleType, function: int, x: Any, alpha: Any) -> Any:
     table = xp.asarray(_coefficients()[function].astype(x.dtype))
     band, local_alpha = _place_alpha(xp, alpha)
     panel, local = _place_position(xp, abs(x), alpha)
-    if alpha.ndim == 0:
-        # One α: sum over its powers once, for all panels, before any x is looked at.
+    if alpha.ndim == 0 and x.size >= NUM_PANELS:
+        # One α for many x: sum over its powers once, for all panels, before any x is looked at.
+        # With fewer x, and for each pair that jax.vmap maps over, that would take longer.
         rows = _horner(table[band], local_alpha)
         coefficients = [rows[:, power][panel] for power in range(rows.shape[-1])]
     else:
