@@ -4,10 +4,11 @@ A wheel that is built where there is a compiler holds the compiled library, and 
 install, beside its source.  A checkout that was not installed compiles it at first use, into the
 user's cache.  Where there is none, models run by JAX alone.
 
-The library is portable: it holds a version for each instruction set and chooses at run time.  Its
-name has a digest of all that it is compiled from, so that one which is out of date is never loaded,
-and the version of XLA's foreign functions, of which XLA takes those up to its own.  Its checksum is
-in a file beside it: the system ends a process that loads half a library, without a word.
+The library is portable: it holds a version for each instruction set and chooses at run time, of
+those up to the one that LEVYMC_NATIVE_ISA names (avx512, avx2 or portable; for tests).  Its name has
+a digest of all that it is compiled from, so that one which is out of date is never loaded, and the
+version of XLA's foreign functions, of which XLA takes those up to its own.  Its checksum is in a
+file beside it: the system ends a process that loads half a library, without a word.
 """
 
 import ctypes
@@ -34,6 +35,7 @@ from levymc._workdir import atomic_bytes, digest, flush
 
 BACKENDS = ("native", "jax")
 VARIABLE = "LEVYMC_NATIVE"
+INSTRUCTIONS = ("avx512", "avx2", "portable")  # of LEVYMC_NATIVE_ISA: the most that is used
 TARGETS = (
     "levymc_factorization_step",
     "levymc_factorization_batch",
@@ -110,7 +112,14 @@ def load() -> None:
 
     Raises:
         BuildError: there is no library that can be loaded, nor can one be compiled.
+        ValueError: LEVYMC_NATIVE_ISA names no instruction set.
     """
+    asked = os.environ.get(f"{VARIABLE}_ISA", INSTRUCTIONS[0])
+    if asked not in INSTRUCTIONS:
+        raise ValueError(
+            f"`{VARIABLE}_ISA` must be one of {', '.join(map(repr, INSTRUCTIONS))}, got {asked!r}. "
+            "Leave it out for the best that this machine has."
+        )
     path = find_library() or _build_at_first_use()
     if not _is_whole(path):
         raise BuildError(

@@ -215,6 +215,62 @@ def test_threads_change_no_bit():
                 assert np.array_equal(one, two)
 
 
+@needs_native
+@pytest.mark.parametrize("instructions", ["avx2", "portable"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"curvature": True, "alpha": 1.5}, {"rank": 20, "cap": 0.1}, {"biases": True}],
+    ids=["plain", "clip", "tamed", "biases"],
+)
+def test_instruction_sets_agree_to_rounding(monkeypatch, instructions, options):
+    """The same random numbers, and the same report; on a machine without them, the same twice."""
+    fast, start = make("native", **options), make_start(options.get("rank", RANK))
+    best = step_once(fast, start)
+    words = jnp.array([3, 4], jnp.uint32)
+    counts = batch_counts(words, fast.data.offsets, NUM_RATINGS, 200)
+    monkeypatch.setenv("LEVYMC_NATIVE_ISA", instructions)
+    other = step_once(fast, start)
+    assert np.array_equal(counts, batch_counts(words, fast.data.offsets, NUM_RATINGS, 200))
+    for one, two in zip(jax.tree.leaves(best), jax.tree.leaves(other), strict=True):
+        assert np.allclose(one, two, rtol=1e-5, atol=2e-6)
+
+
+@needs_native
+@pytest.mark.parametrize("instructions", [None, "avx2", "portable"])
+def test_many_values_and_wide_items_change_nothing(monkeypatch, instructions):
+    """More values than registers hold, items beyond 16 bits, and several blocks of ratings."""
+    if instructions:
+        monkeypatch.setenv("LEVYMC_NATIVE_ISA", instructions)
+    generator = np.random.default_rng(2)
+    count, num_users = 40_000, 90
+    users, items = generator.integers(0, num_users, count), generator.integers(0, 50, count)
+    values = generator.integers(0, 200, count) / 100
+    key, moved = jax.random.key(5), []
+    for shift, num_items in ((0, 50), (70_000, 70_050)):
+        fast = levymc.models.fast_factorization(
+            users, items + shift, values, num_users, num_items, rank=2, batch_size=9_000,
+            step_size=1e-4, backend="native",
+        )  # fmt: skip
+        assert fast.data.rated.dtype == (jnp.uint32 if shift else jnp.uint16)
+        start = {"users": np.ones((num_users, 2)), "items": np.zeros((num_items, 2))}
+        start["items"][shift:] = generator.normal(size=(50, 2)) if not shift else moved[0][2]
+        start = {name: jnp.asarray(table, jnp.float32) for name, table in start.items()}
+        state = fast.algorithm.init(start)
+        state, _ = fast.algorithm.step(key, state, without_noise(fast.data))
+        words = jax.random.bits(key, (2,), jnp.uint32)
+        counts = np.asarray(batch_counts(words, fast.data.offsets, count, 9_000), np.float64)
+        order = np.argsort(users, kind="stable")
+        moved.append((state.position, counts, np.asarray(start["items"])[shift:]))
+        rows = np.asarray(start["items"], np.float64)[items[order] + shift]
+        errors = counts * count / 9_000 * (values[order] - rows.sum(axis=1))
+        gradient = np.full((num_users, 2), -1.0)
+        np.add.at(gradient, users[order], errors[:, None] * rows)
+        assert np.allclose(state.position["users"][:, :2], 1 + 1e-4 * gradient, atol=2e-5)
+    (narrow, *_), (wide, *_) = moved
+    assert np.array_equal(narrow["users"], wide["users"])
+    assert np.array_equal(narrow["items"], wide["items"][70_000:])
+
+
 @every_backend
 def test_biases_are_columns_that_stay_one(backend):
     fast = make(backend, biases=True, alpha=1.5)

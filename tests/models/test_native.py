@@ -252,6 +252,12 @@ def test_the_variable_chooses_the_backend(monkeypatch):
         levymc.models.backend("fortran")
 
 
+def test_an_instruction_set_that_there_is_not_is_refused(monkeypatch):
+    monkeypatch.setenv("LEVYMC_NATIVE_ISA", "sse9")
+    with pytest.raises(ValueError, match=r"LEVYMC_NATIVE_ISA.*one of 'avx512'.*'sse9'"):
+        _native.load.__wrapped__()
+
+
 def test_without_kernels_jax_is_used_which_is_reported_once(monkeypatch):
     def fail():
         raise _native.BuildError("There is no C++ compiler. Install one.")

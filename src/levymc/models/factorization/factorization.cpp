@@ -14,7 +14,7 @@
 //   Ratings are sorted by user.  A rating takes three bytes: its item (uint16; uint32 for more than
 //   65 536 items) and its value's number (uint8) among at most 256 values.  `offsets` says where a
 //   user's ratings begin.  Rows are padded to a multiple of 16 floats with zeros, which stay zero: at
-//   rank ≤ 16 a row is one cache line and two AVX2 registers.
+//   rank ≤ 16 a row is one cache line, and one register of AVX-512 or two of AVX2.
 //
 //   segments   The users are cut into SEGMENTS parts of about as many ratings, each with its own
 //              buffer of item gradients; one thread at a time works on a segment.  Neither number nor
@@ -22,11 +22,12 @@
 //              does not depend on the number of threads, bit for bit.
 //   blocks     A segment's ratings are cut into blocks of 2^14.  How many draws fall into each block
 //              is a chain of conditional binomials, which is exact; where in the block they fall is
-//              counted in a histogram of bytes that stays in the first-level cache.  Reading the
-//              histogram from left to right gives the batch sorted by user, each rating once with its
-//              multiplicity.
-//   users      A user's row and its gradient stay in registers while its ratings are gone through;
-//              the row is moved as soon as they are done, as nobody else needs its old value.
+//              counted in a histogram of bytes that stays in the first-level cache.  What it marks of the
+//              ratings is compressed into a list (draws.h): the batch sorted by user, each rating once with
+//              its multiplicity.
+//   users      A user's row and its gradient stay in registers while its ratings are gone through, four at
+//              a time.  Rows are moved GROUP by GROUP as soon as their gradients are known, as nobody else
+//              needs their old values.
 //   items      Rows of items and of their gradients are asked for some 24 ratings ahead, and moved last.
 //   noise      Philox words (a counter-based generator), numbered by the step's key, table, and
 //              group of 32 rows; one word a variable, through a table of quantiles.
@@ -34,10 +35,11 @@
 // Rows are moved in place.  A step that ends at a number that is not finite must not be made at all:
 // where a bound on the new entries cannot rule this out, both tables are copied first.
 //
-// The kernels are in step.h, which is included once for each instruction set; `step_of_this_machine`
-// chooses.
+// The kernels are in step.h, with lanes.h and draws.h, which is included once for each instruction set;
+// `step_of_this_machine` chooses.  All draw the same random numbers; sums differ by rounding.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -51,20 +53,17 @@
 #include "philox.h"
 #include "xla/ffi/api/ffi.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define LEVYMC_X86 1
-#include <immintrin.h>
-#endif
-
 namespace {
 
 constexpr int SEGMENTS = 4;        // buffers of item gradients, and the most threads of use
 constexpr int BLOCK = 1 << 14;     // ratings of a block; also the bytes of its histogram
 constexpr int GROUP = 32;          // rows whose noise is made at once
 constexpr int AHEAD = 24;          // ratings between asking for an item's row and using it
+constexpr int STREAM = 2048;       // ratings between asking for one from memory and reading it
+constexpr int BEYOND = 64;         // entries behind a list that vectors may write
 constexpr int LINE = 16;           // floats of a cache line; rows are whole lines
 constexpr int MAX_LINES = 32;      // of a row, so that a gradient fits on the stack
-constexpr int WORDS = 16;          // random words that the generator makes at once
+constexpr int WORDS = 32;          // random words that the generator makes at once
 constexpr int CELLS = 8193;        // of the table of quantiles
 
 // Streams of random words that must not meet: the last word of the counter.
@@ -212,12 +211,13 @@ std::vector<Segment> draw_counts(const Step& s) {
   return segments;
 }
 
-// Run work(0) … work(count - 1), each by one of the threads.
+// Run work(number, thread) for the numbers below `count`; a thread that is done takes the next.
 template <class Work>
 void in_parallel(int64_t num_threads, int64_t count, const Work& work) {
   const int64_t threads = std::min(num_threads, count);
-  auto share = [&](int64_t first) {
-    for (int64_t number = first; number < count; number += threads) work(number);
+  std::atomic<int64_t> next{0};
+  auto share = [&](int64_t thread) {
+    for (int64_t number = next++; number < count; number = next++) work(number, thread);
   };
   std::vector<std::thread> others;
   for (int64_t first = 1; first < threads; ++first) others.emplace_back(share, first);
@@ -230,21 +230,20 @@ void in_parallel(int64_t num_threads, int64_t count, const Work& work) {
 // The kernels, once for each instruction set.
 #if LEVYMC_X86
 #define LEVYMC_AVX2
-#ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,bmi,bmi2")
-#endif
+BEGIN_TARGET("avx2,fma,bmi,bmi2,popcnt")
 namespace avx2 {
 #include "step.h"
 }
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_TARGET
 #undef LEVYMC_AVX2
+
+#define LEVYMC_AVX512
+BEGIN_TARGET("avx2,fma,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")
+namespace avx512 {
+#include "step.h"
+}
+END_TARGET
+#undef LEVYMC_AVX512
 #endif
 
 namespace portable {
@@ -253,19 +252,20 @@ namespace portable {
 
 namespace {
 
-bool has_avx2() {
-#if LEVYMC_X86
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
-
 Report step_of_this_machine(const Step& s) {
 #if LEVYMC_X86
-  if (has_avx2()) return avx2::run_step(s);
+  if (instructions() == Instructions::AVX512) return avx512::run_step(s);
+  if (instructions() == Instructions::AVX2) return avx2::run_step(s);
 #endif
   return portable::run_step(s);
+}
+
+void counts_by_this_machine(const Step& s, uint8_t* counts) {
+#if LEVYMC_X86
+  if (instructions() == Instructions::AVX512) return avx512::write_counts(s, counts);
+  if (instructions() == Instructions::AVX2) return avx2::write_counts(s, counts);
+#endif
+  portable::write_counts(s, counts);
 }
 
 // Whether no new entry can overflow, whatever the batch and the noise.
@@ -339,6 +339,8 @@ ffi::Error step_of_chains(F32 users, F32 items, ffi::Buffer<ffi::U32> keys, F32 
   if (!checks) return checks.error();
   const int64_t num_chains = int64_t(users.element_count()) / (s.num_users * s.row);
   check_numbers(checks, s, num_chains);
+  checks.require(s.num_items <= std::numeric_limits<uint32_t>::max() / s.row,
+                 "items have 2^32 entries or more");
   checks.require(rated.element_type() == ffi::U32 || rated.element_type() == ffi::U16,
                  "rated must be uint16 or uint32");
   checks.size("items", items, num_chains * s.num_items * s.row);
@@ -414,13 +416,7 @@ ffi::Error batch_counts(ffi::Buffer<ffi::U32> key, ffi::Buffer<ffi::S32> offsets
   if (checks) checks.offsets("offsets", s.offsets, s.num_users, s.num_ratings);
   if (!checks) return checks.error();
   std::memcpy(s.key.words, key.typed_data(), 8);
-#if LEVYMC_X86
-  if (has_avx2()) {
-    avx2::write_counts(s, counts->typed_data());
-    return ffi::Error::Success();
-  }
-#endif
-  portable::write_counts(s, counts->typed_data());
+  counts_by_this_machine(s, counts->typed_data());
   return ffi::Error::Success();
 }
 
