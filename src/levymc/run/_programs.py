@@ -159,15 +159,14 @@ def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
 
 
 def on_device(arrays: list[np.ndarray]) -> Leaves:
-    """On the default device, where what the program returns will be: it would be compiled anew for
-    others.
+    """On the default device, and bound to it as what the program returns is, which would be
+    compiled anew for others.
     """
-    device = jax.config.jax_default_device or jax.local_devices()[0]
-    found = jax.device_put(arrays, device)
+    found = jax.device_put(arrays)
     for leaf, array in zip(found, arrays, strict=True):
         if leaf.dtype != array.dtype:
             raise StoreError(
                 f"The store holds numbers of type {array.dtype}, which JAX would make {leaf.dtype} "
                 'here. Call jax.config.update("jax_enable_x64", True) before resuming it.'
             )
-    return found
+    return [jax.device_put(leaf, leaf.sharding) for leaf in found]
