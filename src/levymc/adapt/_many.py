@@ -188,13 +188,19 @@ def basins_of(
     count = int(min(MOST_ANCHORS, (plan.budget - target.evaluations) / max(cost, 1.0)))
     flat = points.reshape(-1, points.shape[-1])
     chosen = flat[np.linspace(0, len(flat) - 1, max(count, 1)).astype(int)]
-    numbers = atlas.relax(chosen, np.full(len(chosen), atlas.modes[0].scale))
+    # By first steps no longer than the narrowest mode is wide: longer ones may leave the basin.
+    numbers = atlas.relax(chosen, np.full(len(chosen), _narrowest(modes)))
     is_known = (numbers >= 0) & (numbers < modes.num_modes)
     counted = np.zeros_like(made.shares)
     np.add.at(counted, (components_of(ladder, chosen)[is_known], numbers[is_known]), 1.0)
     totals = counted.sum(axis=1)
     shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
     return Basins(shares, totals)
+
+
+def _narrowest(modes: Modes) -> float:
+    """The least of all standard deviations in all directions."""
+    return float(np.sqrt(np.min(np.linalg.eigvalsh(modes.covariance))))
 
 
 # What the draws say.
