@@ -102,8 +102,8 @@ def one_device():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"store": "never-made"}, "`store` must be None with minibatches over a mesh"),
-        ({"mesh": jax.make_mesh((1,), ("chains",))}, "`mesh` must be None with minibatches"),
+        ({"store": "never-made"}, "`store` must be None with data over a mesh"),
+        ({"mesh": jax.make_mesh((1,), ("chains",))}, "`mesh` must be None with data over a mesh"),
     ],
 )
 def test_stores_and_chains_over_devices_are_refused(options, words):

@@ -350,7 +350,7 @@ def start(
         key_kind=str(jax.random.key_impl(typed_key)),
     )
     _check_batch(recipe, parameters, initial_positions, source)
-    if source.mesh is not None:
+    if source.mesh is not None or source.layout is not None:
         _check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
         given = (parameters, initial_positions, jax.random.key_data(typed_key))
         check_same("levymc.sample", jax.tree.leaves(given))

@@ -39,10 +39,10 @@ class SpreadState:
     users, items: with rows that stand for nobody, so that every device has as many.
     """
 
-    users: Array
-    items: Array
-    step: Array
-    largest: Array
+    users: Any
+    items: Any
+    step: Any
+    largest: Any
     tables: Tables
 
     @property
