@@ -1,14 +1,17 @@
 """Speed of the belief network, as ratios to what users of JAX and PyTorch would write.
 
 With `--train`, the test likelihood on MNIST after the same time of one core, too; MNIST has to be
-in the cache (`levymc data import mnist --from FOLDER`).
+in the cache (`levymc data import mnist --from FOLDER`).  With `--against PATH`, an iteration
+against that of the checkout there, instead.
 """
 
 import argparse
 import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import against
 import belief_training
 import jax
 import jax.numpy as jnp
@@ -135,7 +138,20 @@ def belief_network() -> list[Bar]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--train", type=float, nargs="?", const=92.0, metavar="SECONDS")
+    parser.add_argument("--against", type=Path, metavar="PATH")
+    parser.add_argument(against.SERVE, type=float, metavar="ALPHA")
     arguments = parser.parse_args()
+    if arguments.serve:
+        with jax.enable_x64(False):
+            images = synthetic_images()
+            run = walk(images, warm(images), arguments.serve, 1)
+            against.serve(lambda: run(ITERATIONS["ours"]))
+        return
+    if arguments.against:
+        for alpha in ("1.6", "2.0"):
+            bars = against.compare(__file__, alpha, f"SG-FLA, α = {alpha}", arguments.against)
+            print(*map(line, bars), sep="\n", flush=True)
+        return
     if arguments.train is None:
         print(*(line(bar) for bar in belief_network()), sep="\n")
         return

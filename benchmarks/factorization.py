@@ -3,8 +3,13 @@
 The data are synthetic, of the sizes of MovieLens 10M and 20M, with popular and unpopular items.
 Peers are written as their users would: autodiff, a batch of a tenth of the ratings, noise for all
 parameters.  Comparisons are on one core, to which all threads of the process are bound meanwhile.
+Beside the time of a rating stands that of reading what a step must read from memory.
+
+With `--against PATH`, the kernel against that of the checkout there, instead;
+LEVYMC_NATIVE_ISA=avx2 measures this one without AVX-512.
 """
 
+import argparse
 import contextlib
 import ctypes
 import gc
@@ -19,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import against
 import blackjax
 import jax
 import jax.numpy as jnp
@@ -26,6 +32,7 @@ import numpy as np
 from bars import Bar, line
 
 import levymc
+from levymc_lab import data as lab_data
 
 RANK, ETA = 10, 1e-7
 # So many that the 15 ms which a call of `sample` takes by itself do not count.
@@ -57,7 +64,7 @@ SIZES = {"10M": "ml-10m", "20M": "ml-20m"}
 @lru_cache(maxsize=1)
 def synthetic(size: str) -> Data:
     """Synthetic ratings, as skewed as MovieLens."""
-    ratings = levymc_lab.data.synthetic(*levymc_lab.data.SIZES[SIZES[size]])
+    ratings = lab_data.synthetic(*lab_data.SIZES[SIZES[size]])
     users, items = ratings.users.astype(np.int32), ratings.items.astype(np.int32)
     return Data(users, items, ratings.values, ratings.num_users, ratings.num_items)
 
@@ -202,15 +209,29 @@ def speed(size: str, rounds: int = 5) -> list[Bar]:
     parallel = seconds_a_step(threads, rounds)
     nanoseconds = {name: 1e9 * min(best) / data.batch_size for name, best in times.items()}
     bars = [
-        Bar(f"BlackJAX / sgld, {size}", times_faster(times, "sgld", "blackjax"), "×", 15, True),
+        Bar(f"BlackJAX / sgld, {size}", times_faster(times, "sgld", "blackjax"), "×", 25, True),
         Bar(f"fla(1.6) / sgld, {size}", 1 / times_faster(times, "fla", "sgld"), "×", 1.2),
-        Bar(f"1 thread / 2 threads, {size}", times_faster(parallel, "two", "one"), "×", 1.6, True),
+        Bar(f"1 thread / 2 threads, {size}", times_faster(parallel, "two", "one"), "×", 1.7, True),
         *(Bar(f"  best of {name}, {size}", ns, "ns/rating") for name, ns in nanoseconds.items()),
+        Bar(f"  reading alone, {size}", 1e9 * stream_seconds(data) / data.batch_size, "ns/rating"),
     ]
     if "torch" in times:
         measured = times_faster(times, "sgld", "torch")
-        bars.append(Bar(f"PyTorch / sgld, {size}", measured, "×", 25, True))
+        bars.append(Bar(f"PyTorch / sgld, {size}", measured, "×", 50, True))
     return bars
+
+
+def stream_seconds(data: Data, rounds: int = 9) -> float:
+    """The least that reading all ratings and users from memory takes, by NumPy on one core."""
+    rows = 16 * 4 * (data.num_users + data.num_items)
+    numbers = np.ones((data.compact_bytes + rows) // 8)
+    best = np.inf
+    with one_core():
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            numbers.max()
+            best = min(best, time.perf_counter() - begin)
+    return best
 
 
 def memory(size: str) -> list[Bar]:
@@ -249,8 +270,24 @@ def matrix_factorization() -> list[Bar]:
     return [*bars, *(bar for size in SIZES for bar in memory(size))]
 
 
-if __name__ == "__main__":
-    if "--memory" in sys.argv:
-        print(memory_of_a_run(sys.argv[-1]))
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memory", metavar="SIZE", choices=SIZES)
+    parser.add_argument("--against", type=Path, metavar="PATH")
+    parser.add_argument(against.SERVE, metavar="SIZE", choices=SIZES)
+    arguments = parser.parse_args()
+    if arguments.memory:
+        print(memory_of_a_run(arguments.memory))
+    elif arguments.serve:
+        with jax.enable_x64(False):
+            against.serve(ours(synthetic(arguments.serve), 2.0, backend="native"))
+    elif arguments.against:
+        for size in SIZES:
+            bars = against.compare(__file__, size, f"sgld, {size}", arguments.against)
+            print(*map(line, bars), sep="\n", flush=True)
     else:
         print(*(line(bar) for bar in matrix_factorization()), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

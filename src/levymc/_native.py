@@ -5,10 +5,10 @@ install, beside its source.  A checkout that was not installed compiles it at fi
 user's cache.  Where there is none, models run by JAX alone.
 
 The library is portable: it holds a version for each instruction set and chooses at run time, of
-those up to the one that LEVYMC_NATIVE_ISA names (avx512, avx2 or portable; for tests).  Its name has
-a digest of all that it is compiled from, so that one which is out of date is never loaded, and the
-version of XLA's foreign functions, of which XLA takes those up to its own.  Its checksum is in a
-file beside it: the system ends a process that loads half a library, without a word.
+those up to the one that LEVYMC_NATIVE_ISA names (avx512, avx2 or portable; for tests).  Its name
+has a digest of all that it is compiled from, so that one which is out of date is never loaded, and
+the version of XLA's foreign functions, of which XLA takes those up to its own.  Its checksum is in
+a file beside it: the system ends a process that loads half a library, without a word.
 """
 
 import ctypes
