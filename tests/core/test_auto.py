@@ -401,7 +401,7 @@ def test_it_is_calibrated_on_a_model_with_two_modes():
         value = rng.binomial(2, 1 / (1 + np.exp(-2 * (theta**2 - 2))))
         starts = jnp.asarray(0.3 + 1.5 * rng.standard_normal((4, 1)), jnp.float32)
         result = levymc.auto(
-            models[value], jax.random.key(seed), starts, budget=3000, progress=False
+            models[value], jax.random.key(seed), starts, budget=4000, progress=False
         )
         draws = np.asarray(result.positions)[..., 0]
         last = draws[:, -1] if len(draws) == 8 else draws[:, [draws.shape[1] // 2, -1]].ravel()
