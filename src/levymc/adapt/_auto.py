@@ -39,7 +39,7 @@ from ._outcome import Account, AutoResult, FoundModes, written
 from ._reference import Fit, laplace
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
-from ._target import Target
+from ._target import Target, checked_starts
 
 EXPLORING = 0.25  # of the budget, at most
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others

@@ -1,5 +1,6 @@
 r"""Simulated annealing by Lévy jumps: the lowest minimum of a function of many."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ HEAVY, LIGHT = 1.2, 1.8  # α of the jumps from the highest and from the lowest 
 SHORTEST = 1e-2  # jump, in units of the spread of the starts
 NUM_SCALES = 6  # from the shortest to the spread
 KINDS = ("one coordinate", "all coordinates", "between walkers", "crossing")
-FLOOR = 0.1  # of the shares of kinds and scales of jumps, spread over all of them
+FLOOR = 0.4  # of the jumps are of any kind and scale, whatever has succeeded
 MEMORY = 0.98  # of what succeeded, from jump to jump
 HOTTEST, COLDEST = 0.03, 1e-4  # temperatures, in units of the spread of the first minima
 FOLLOWING = 0.1  # the chance that a walker begins anew at a lower one
@@ -32,8 +33,9 @@ class Minimum(NamedTuple):
 
     position: where the function was lowest.  value: that of the function there.
     evaluations: of the function with its gradient.  num_jumps: those that were relaxed.
-    times_found: how many of the walkers ended within 1e-6 of the range of values of it; one alone
-        is a reason to spend more.
+    times_found: how many of the eight walkers ended as low, to a thousandth of the first
+        temperature.  They follow each other, so that all of them is no proof; one alone is a reason
+        to spend more.
     """
 
     position: Any
@@ -48,15 +50,17 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
 
     For small noise, dX = -∇U dt + ε dL^α is a chain between the minima of U: it waits in one,
     jumps, and follows the gradient to that of the basin where it lands [pavlyukevich2007].  That
-    chain is made directly, by sixteen walkers side by side:
+    chain is made directly, by eight walkers side by side:
 
     .. math:: y = \mathrm{relax}\bigl(x + s\, ξ\bigr), \quad ξ \sim SαS(1), \qquad
        x' = y \text{ with probability } \min\bigl(1, e^{-(U(y) - U(x))/T_n}\bigr),
 
     T_n falling geometrically.  With one α and no test the chain would prefer wide basins to deep
     ones; the test is the cure, and jumps are heavier from high minima (α = 1.2) than from low ones
-    (1.8).  One coordinate jumps, or all, or along the way from one walker to another; which of
-    these, and how far, is learned from what succeeds.
+    (1.8).  One coordinate jumps, or all, or along the way between two walkers, or some coordinates
+    become those of another walker; which of these, and how far, is learned from what succeeds.  A
+    relaxation begins with the curvature that the walker's last one found, and ends as soon as it is
+    not foreseen to pass the test.  The lowest point is relaxed to rounding in the end.
 
     Targets: the lowest minimum that it meets; nothing tells whether there is a lower one.  Not
     valid when: the function has no gradient, or is unbounded below (that is refused where it is
@@ -66,16 +70,16 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
         function: U, a real number, of any pytree; differentiable by JAX.
         key: a JAX random key.
         initial_positions: a pytree whose leaves have the starts along their first axis.  Their
-            spread is the scale of the longest jumps: scatter them over where the minimum may be.
-        budget: evaluations of the function, each with its gradient; kept to one batch of
-            relaxations.
+            spread is the scale of the jumps: scatter them over where the minimum may be.  The
+            walkers begin at the eight lowest; if there are fewer, at jumps away from them, too.
+        budget: evaluations of the function, each with its gradient, which are not exceeded.
 
     Returns:
         `Minimum`.
 
     Raises:
         ValueError, TypeError: an argument outside its range; a function that is NaN or infinite at
-            every start, or that falls to -inf.
+            every start, or that falls 1e12 times further than its starts are apart or high.
 
     Examples:
         >>> import jax, jax.numpy as jnp, levymc
@@ -103,8 +107,9 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
     return walk.lowest()
 
 
-class _Negative(NamedTuple):
-    """-U, one object for one U, so that what is compiled for it is found again."""
+@dataclass(frozen=True)
+class _Negative:
+    """-U, equal for equal U, so that what is compiled for it is found again."""
 
     function: Any
 

@@ -115,7 +115,7 @@ def rotation(dimension: int) -> np.ndarray:
 
 
 def rotated_rastrigin(x: Array) -> Array:
-    return rastrigin(rotation(x.size) @ x)
+    return rastrigin(jnp.asarray(rotation(x.size)) @ x)
 
 
 def double_funnel(x: Array) -> Array:
@@ -157,7 +157,7 @@ def styblinski_tang(x: Array) -> Array:
 
 def ackley(x: Array) -> Array:
     radius = jnp.sqrt(jnp.mean(x**2) + 1e-300)
-    return 20 + np.e - 20 * jnp.exp(-radius / 5) - jnp.exp(jnp.mean(jnp.cos(2 * PI * x)))
+    return 20 + jnp.e - 20 * jnp.exp(-radius / 5) - jnp.exp(jnp.mean(jnp.cos(2 * PI * x)))
 
 
 def _moved(half: float, dimension: int) -> tuple[np.ndarray, np.ndarray]:
