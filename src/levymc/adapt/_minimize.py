@@ -87,8 +87,8 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
         ...     return jnp.sum(x**2 + 10 - 10 * jnp.cos(2 * jnp.pi * x))
         >>> starts = jax.random.uniform(jax.random.key(0), (16, 5), minval=-5.12, maxval=5.12)
         >>> found = levymc.minimize(rastrigin, jax.random.key(1), starts)
-        >>> round(found.value, 6), found.position.round(3).tolist()
-        (0.0, [0.0, 0.0, 0.0, 0.0, 0.0])
+        >>> found.value < 1e-4, bool(jnp.all(jnp.abs(found.position) < 1e-2))
+        (True, True)
 
     References: [simsekli2017], section 5, direction (i); [pavlyukevich2007].  Departures: the paper
     names the use and derives nothing; see docs/directions.md.
