@@ -29,6 +29,7 @@ from levymc import targets as targets
 from levymc import theory as theory
 from levymc._cache import enable_compilation_cache as enable_compilation_cache
 from levymc.adapt import auto as auto
+from levymc.adapt import minimize as minimize
 from levymc.algorithms import augmented as augmented
 from levymc.algorithms import fla as fla
 from levymc.algorithms import flmc as flmc

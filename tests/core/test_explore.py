@@ -12,7 +12,7 @@ from levymc.adapt import explore
 from levymc.adapt._explore import Atlas, Modes
 from levymc.adapt._ladder import begin, run
 from levymc.adapt._reference import laplace
-from levymc.adapt._relax import TOP, relax
+from levymc.adapt._relax import TOP, relax, steps_of
 from levymc.adapt._target import Target
 
 
@@ -105,7 +105,7 @@ def test_evaluations_are_counted_truthfully():
     target = Target(counted, jnp.zeros(2, jnp.float32))
     atlas = Atlas(target)
     starts = np.tile([[7.0, -4.0]], (16, 1))
-    found = relax(target, starts, np.ones(16), atlas._known())
+    found = relax(target, starts, steps_of(np.ones(16), starts.shape[1]), atlas._known())
     assert set(found.outcome.tolist()) == {TOP}
     assert counted.since(0) == target.evaluations == found.evaluations.sum()
     target.values(np.zeros((32, 2)))

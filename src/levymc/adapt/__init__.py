@@ -6,6 +6,8 @@ from ._bridge import Evidence as Evidence
 from ._bridge import log_evidence as log_evidence
 from ._explore import Modes as Modes
 from ._explore import explore as explore
+from ._minimize import Minimum as Minimum
+from ._minimize import minimize as minimize
 from ._nuts import Nuts as Nuts
 from ._nuts import nuts as nuts
 from ._outcome import AutoResult as AutoResult

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from levymc._checks import (
     check_count,
-    check_floating,
     check_folder,
     check_key,
     check_mesh,
@@ -49,7 +47,7 @@ from ._outcome import Account, AutoResult, FoundModes, written
 from ._reference import Fit, laplace
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
-from ._target import Target
+from ._target import Target, checked_starts
 
 EXPLORING = 0.25  # of the budget, at most
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
@@ -129,7 +127,7 @@ def auto(
     key, budget, starts = (
         check_key(key),
         _checked_budget(budget),
-        _checked_starts(initial_positions),
+        checked_starts(initial_positions),
     )
     first = jax.tree.map(lambda leaf: leaf[0], starts)
     check_scalar_output("logdensity_fn", logdensity_fn, first)
@@ -163,27 +161,6 @@ def _checked_budget(budget: Any) -> int:
     return check_count(
         "budget", budget, "It is a number of evaluations, such as 200_000.", least=LEAST_BUDGET
     )
-
-
-def _checked_starts(positions: Any) -> Any:
-    check_floating("initial_positions", positions)
-    leaves = jax.tree.leaves(positions)
-    counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
-    if len(counts) != 1 or 0 in counts:
-        raise ValueError(
-            "`initial_positions` must have the starts along the first axis of every leaf, "
-            f"got first axes of {sorted(counts)}. For one start, add an axis: x[None]."
-        )
-    if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
-        raise ValueError(
-            "`initial_positions` must be finite, got NaN or infinite numbers. "
-            "Start inside the support of the target."
-        )
-    if not sum(np.size(leaf) for leaf in leaves):
-        raise ValueError(
-            "`initial_positions` must have coordinates, got none. Give a target with some."
-        )
-    return jax.tree.map(jnp.asarray, positions)
 
 
 def _options(store: Path | None, mesh: Any, shards: Any) -> dict[str, Any]:

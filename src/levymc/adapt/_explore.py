@@ -14,7 +14,7 @@ from levymc import stable
 from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
-from ._relax import KNOWN, NEAR, TOP, Known, relax
+from ._relax import KNOWN, NEAR, TOP, Known, relax, steps_of
 from ._target import Target
 
 BATCH = 16  # relaxations at once
@@ -253,7 +253,8 @@ class Atlas:
         return np.array(numbers, int)
 
     def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> list[int]:
-        found = relax(self.target, points, scales, self._known())
+        aim = steps_of(scales, points.shape[1])
+        found = relax(self.target, points, aim, self._known())
         self.target.evaluations -= BATCH - count  # those that fill the batch
         self.num_relaxations += count
         numbers = []

@@ -14,7 +14,26 @@ ARMIJO = 1e-4
 NEAR = 0.5  # whitened distance from a known mode at which a relaxation ends
 FLAT = 1e-4  # the gain that is still to be had, gᵀp, below which it is at a top
 SMALLEST_STEP = 1e-9  # of a line search: below, rounding is all that is left
+HOPE = 4.0  # times the last gain, or that foreseen, which a relaxation may still be short of
+LEAST_EVALUATIONS = 3  # before a relaxation is given up
 LOST, TOP, KNOWN = 0, 1, 2  # how a relaxation ended
+
+
+class Aim(NamedTuple):
+    """How relaxations begin, and when they end; each leaf has the points along its first axis.
+
+    inverse: of the Hessian of -log φ, nearly.  is_learned: whether it comes from a relaxation
+        nearby; else it is made anew after the first step.
+    flat: the gain still to be had, gᵀp, below which a point is at a top.
+    level: of log φ.  A relaxation that is not foreseen to reach it is given up, LOST.
+    most: evaluations.
+    """
+
+    inverse: Any
+    is_learned: Any
+    flat: Any
+    level: Any
+    most: Any
 
 
 class Known(NamedTuple):
@@ -31,6 +50,7 @@ class Relaxed(NamedTuple):
     """Where relaxations ended.
 
     outcome: LOST, TOP or KNOWN.  mode: the number of the known mode it came to.
+    inverse: of the Hessian of -log φ there, nearly.
     """
 
     point: Any
@@ -39,6 +59,7 @@ class Relaxed(NamedTuple):
     outcome: Any
     mode: Any
     evaluations: Any
+    inverse: Any
 
 
 class _Search(NamedTuple):
@@ -50,51 +71,80 @@ class _Search(NamedTuple):
     inverse: Array
     length: Array
     is_scaled: Array
+    gained: Array
     evaluations: Array
     outcome: Array
     mode: Array
     is_over: Array
 
 
-def relax(target: Target, points: np.ndarray, scales: np.ndarray, known: Known) -> Relaxed:
-    """Climb from each point to a top of log φ, or into the neighbourhood of a known mode.
+def steps_of(scales: np.ndarray, dimension: int) -> Aim:
+    """The aim of relaxations of which no more is known than the scales of their first steps."""
+    count = len(scales)
+    return Aim(
+        np.square(scales)[:, None, None] * np.eye(dimension),
+        np.zeros(count, bool),
+        np.full(count, FLAT),
+        np.full(count, -np.inf),
+        np.full(count, most_evaluations(dimension)),
+    )
 
-    `scales` are those of the first steps.
-    """
-    most = min(400, 60 + 10 * target.dimension)
+
+def most_evaluations(dimension: int) -> int:
+    """Of one relaxation, before it is lost."""
+    return min(400, 60 + 10 * dimension)
+
+
+def relax(target: Target, points: np.ndarray, aim: Aim, known: Known) -> Relaxed:
+    """Climb from each point to a top of log φ, or into the neighbourhood of a known mode."""
     dtype = target.dtype
     found = _relax(
         target.flat_fn,
-        most,
         jnp.asarray(points, dtype),
-        jnp.asarray(scales, dtype),
+        Aim(
+            jnp.asarray(aim.inverse, dtype),
+            jnp.asarray(aim.is_learned, bool),
+            jnp.asarray(aim.flat, dtype),
+            jnp.asarray(aim.level, dtype),
+            jnp.asarray(aim.most, jnp.int32),
+        ),
         jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), known),
     )
-    relaxed = Relaxed(*(np.asarray(leaf) for leaf in found))
-    target.evaluations += int(relaxed.evaluations.sum())
-    return relaxed._replace(
-        point=relaxed.point.astype(np.float64),
-        value=relaxed.value.astype(np.float64),
-        gradient=relaxed.gradient.astype(np.float64),
+    evaluations = np.asarray(found.evaluations)
+    target.evaluations += int(evaluations.sum())
+    return Relaxed(
+        np.asarray(found.point, np.float64),
+        np.asarray(found.value, np.float64),
+        np.asarray(found.gradient, np.float64),
+        np.asarray(found.outcome),
+        np.asarray(found.mode),
+        evaluations,
+        found.inverse,
     )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _relax(flat_fn: Any, most: int, points: Array, scales: Array, known: Known) -> Relaxed:
-    def one(point: Array, scale: Array) -> Relaxed:
+@partial(jax.jit, static_argnums=0)
+def _relax(flat_fn: Any, points: Array, aims: Aim, known: Known) -> Relaxed:
+    def one(point: Array, aim: Aim) -> Relaxed:
         ended = jax.lax.while_loop(
             lambda search: ~search.is_over,
-            lambda search: _try_step(flat_fn, most, search, known),
-            _begin(flat_fn, point, scale, known),
+            lambda search: _try_step(flat_fn, search, aim, known),
+            _begin(flat_fn, point, aim, known),
         )
         return Relaxed(
-            ended.point, ended.value, ended.gradient, ended.outcome, ended.mode, ended.evaluations
+            ended.point,
+            ended.value,
+            ended.gradient,
+            ended.outcome,
+            ended.mode,
+            ended.evaluations,
+            ended.inverse,
         )
 
-    return jax.vmap(one)(points, scales)
+    return jax.vmap(one)(points, aims)
 
 
-def _begin(flat_fn: Any, point: Array, scale: Array, known: Known) -> _Search:
+def _begin(flat_fn: Any, point: Array, aim: Aim, known: Known) -> _Search:
     value, gradient = jax.value_and_grad(flat_fn)(point)
     is_usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
     mode, is_near = _nearest(point, known)
@@ -102,9 +152,10 @@ def _begin(flat_fn: Any, point: Array, scale: Array, known: Known) -> _Search:
         point,
         value,
         gradient,
-        scale**2 * jnp.eye(point.size, dtype=point.dtype),
+        aim.inverse,
         jnp.ones_like(value),
-        jnp.bool_(False),
+        aim.is_learned,
+        jnp.zeros_like(value),
         jnp.int32(1),
         jnp.where(is_usable & is_near, KNOWN, LOST),
         mode,
@@ -121,7 +172,7 @@ def _nearest(point: Array, known: Known) -> tuple[Array, Array]:
     return mode, squares[mode] < NEAR**2
 
 
-def _try_step(flat_fn: Any, most: int, search: _Search, known: Known) -> _Search:
+def _try_step(flat_fn: Any, search: _Search, aim: Aim, known: Known) -> _Search:
     """One evaluation: at the end of a step uphill, which is made if it climbs, or else halved."""
     direction = search.inverse @ search.gradient
     slope = search.gradient @ direction
@@ -130,7 +181,7 @@ def _try_step(flat_fn: Any, most: int, search: _Search, known: Known) -> _Search
     value, gradient = jax.value_and_grad(flat_fn)(there)
     is_usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
     is_made = is_usable & (value >= search.value + ARMIJO * search.length * slope)
-    updated, is_scaled = _updated(search, move, search.gradient - gradient)
+    updated, is_scaled = _updated(search, move, search.gradient - gradient, aim.is_learned)
     moved = search._replace(
         point=there,
         value=value,
@@ -138,6 +189,7 @@ def _try_step(flat_fn: Any, most: int, search: _Search, known: Known) -> _Search
         inverse=updated,
         length=jnp.ones_like(search.length),
         is_scaled=is_scaled,
+        gained=value - search.value,
     )
     gain = search.value - value + search.length * slope
     fitted = jnp.where(is_usable, search.length**2 * slope / (2 * gain), 0.0)
@@ -147,15 +199,21 @@ def _try_step(flat_fn: Any, most: int, search: _Search, known: Known) -> _Search
     )
     evaluations = search.evaluations + 1
     mode, is_near = _nearest(chosen.point, known)
-    is_top = is_made & (gradient @ (updated @ gradient) < FLAT)
+    to_come = gradient @ (updated @ gradient)
+    is_top = is_made & (to_come < aim.flat)
     is_stuck = ~is_made & (shorter < SMALLEST_STEP)
+    foreseen = value + HOPE * jnp.maximum(to_come, chosen.gained)
+    is_hopeless = is_made & (evaluations >= LEAST_EVALUATIONS) & (foreseen < aim.level)
     outcome = jnp.where(is_near, KNOWN, jnp.where(is_top | is_stuck, TOP, LOST))
-    is_over = is_near | is_top | is_stuck | (evaluations >= most)
+    is_over = is_near | is_top | is_stuck | is_hopeless | (evaluations >= aim.most)
     return chosen._replace(evaluations=evaluations, outcome=outcome, mode=mode, is_over=is_over)
 
 
-def _updated(search: _Search, move: Array, change: Array) -> tuple[Array, Array]:
-    """BFGS's inverse Hessian after a move; where log φ is not concave along it, longer steps."""
+def _updated(search: _Search, move: Array, change: Array, is_learned: Array) -> tuple[Array, Array]:
+    """BFGS's inverse Hessian after a move; where log φ is not concave along it, longer steps.
+
+    A learned one is lengthened along the move alone: it holds for the other directions.
+    """
     curvature = move @ change
     is_concave = curvature > 1e-10 * jnp.sqrt((move @ move) * (change @ change))
     safe = jnp.where(is_concave, curvature, 1.0)
@@ -164,5 +222,7 @@ def _updated(search: _Search, move: Array, change: Array) -> tuple[Array, Array]
     before = jnp.where(search.is_scaled, search.inverse, size * identity)
     projection = identity - jnp.outer(move, change) / safe
     after = projection @ before @ projection.T + jnp.outer(move, move) / safe
-    inverse = jnp.where(is_concave, after, 4 * search.inverse)
-    return inverse, search.is_scaled | is_concave
+    slope = jnp.maximum(move @ search.gradient * search.length, jnp.finfo(move.dtype).tiny)
+    along = search.inverse + 3 * jnp.outer(move, move) / slope
+    longer = jnp.where(is_learned, along, 4 * search.inverse)
+    return jnp.where(is_concave, after, longer), search.is_scaled | is_concave

@@ -10,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
+from levymc._checks import check_floating
 from levymc.drifts import LogDensity
 
 SMALLEST_BATCH = 16
@@ -78,6 +79,28 @@ class Target:
     def positions(self, points: np.ndarray) -> Any:
         """Points, along the first axis, as positions."""
         return jax.vmap(self.unflatten)(jnp.asarray(points, self.dtype))
+
+
+def checked_starts(positions: Any) -> Any:
+    """Positions with the starts along the first axis, as arrays, or a refusal."""
+    check_floating("initial_positions", positions)
+    leaves = jax.tree.leaves(positions)
+    counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
+    if len(counts) != 1 or 0 in counts:
+        raise ValueError(
+            "`initial_positions` must have the starts along the first axis of every leaf, "
+            f"got first axes of {sorted(counts)}. For one start, add an axis: x[None]."
+        )
+    if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must be finite, got NaN or infinite numbers. "
+            "Start inside the support of the target."
+        )
+    if not sum(np.size(leaf) for leaf in leaves):
+        raise ValueError(
+            "`initial_positions` must have coordinates, got none. Give a target with some."
+        )
+    return jax.tree.map(jnp.asarray, positions)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,224 @@
+r"""Future direction (i): does annealing by Lévy jumps find the lowest minimum?
+
+`levymc.minimize`, SciPy's dual annealing and basin hopping (all three with gradients), differential
+evolution and CMA-ES (which take none) search fifteen standard functions of 2 to 50 variables for
+their lowest value, with the same number of evaluations each,
+
+.. math:: \text{found} \iff \min_n U(x_n) - \min U \le 10^{-4} \max(1, |\min U|) .
+
+An evaluation with its gradient counts as one for all.
+
+References: [simsekli2017], section 5.  Departures: the paper names the use and measures nothing.
+The constants of `levymc.minimize` were chosen on Rastrigin's and Ackley's functions in 10
+dimensions and Styblinski and Tang's in 20, of which none is among the fifteen.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.figure import Figure
+
+from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
+from levymc_lab.framework.style import new_figure
+
+from ._landscapes import LANDSCAPES
+from ._minimizers import METHODS, OURS, missing, search
+from ._shared import failures, groups
+
+BELOW = 1e-6  # of max(1, |min U|): rounding, and digits of the published minima
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """Sizes: evaluations of a search, and how many searches from random starts."""
+
+    num_seeds: int
+    budget: int
+    functions: tuple[str, ...] = tuple(LANDSCAPES)
+    methods: tuple[str, ...] = METHODS
+
+
+def needs(config: Annealing) -> None:
+    for method in config.methods:
+        if reason := missing(method):
+            raise ValueError(reason)
+
+
+def cells(config: Annealing) -> list[Cell]:
+    """A cell for each function and method; of a function, all methods share the random keys."""
+    return [
+        Cell(
+            f"{tuple(LANDSCAPES).index(function):02}-{method.replace(' ', '-')}",
+            {"function": function, "method": method},
+            stream=function,
+        )
+        for function in config.functions
+        for method in config.methods
+    ]
+
+
+def run_cell(config: Annealing, cell: Cell, key: Any) -> CellResult:
+    landscape = LANDSCAPES[cell["function"]]
+    found = [
+        search(cell["method"], landscape, key_search, config.budget)
+        for key_search in jax.random.split(key, config.num_seeds)
+    ]
+    return {
+        "gap": np.array([one.value for one in found]) - landscape.lowest,
+        "evaluations": np.array([one.evaluations for one in found]),
+    }
+
+
+def summarise(config: Annealing, results: Mapping[str, CellResult]) -> Tables:
+    rows = [_row(cell, results[cell.id]) for cell in cells(config) if cell.id in results]
+    return {
+        "searches": Table.stack(
+            f"Of {config.num_seeds} searches of {config.budget:,} evaluations, how many found the "
+            "lowest value; and by how much the lowest that a search met exceeds it.",
+            rows,
+        ),
+        "means": Table.stack(
+            "The rate of success, averaged over the functions.",
+            [
+                {
+                    "method": method,
+                    "rate": float(np.mean([r["rate"] for r in rows if r["method"] == method])),
+                }
+                for method in dict.fromkeys(row["method"] for row in rows)
+            ],
+        ),
+    }
+
+
+def _row(cell: Cell, result: CellResult) -> dict[str, Any]:
+    landscape = LANDSCAPES[cell["function"]]
+    gap = np.asarray(result["gap"])
+    return {
+        "function": cell["function"],
+        "dimension": landscape.dimension,
+        "method": cell["method"],
+        "found": int(np.sum(gap <= landscape.close)),
+        "rate": float(np.mean(gap <= landscape.close)),
+        "least_gap": float(np.min(gap)) / max(1.0, abs(landscape.lowest)),
+        "median_gap": float(np.median(gap)),
+        "evaluations": int(np.max(result["evaluations"])),
+    }
+
+
+def checks(config: Annealing, tables: Tables) -> list[Check]:
+    searches, means = tables["searches"], tables["means"]
+    found = [
+        Check.below(
+            "most evaluations of a search",
+            searches["evaluations"].max(),
+            config.budget,
+            reason="all methods have the same",
+        ),
+        Check.above(
+            "lowest value met, less the known one",
+            searches["least_gap"].min(),
+            -BELOW,
+            reason="relative where it exceeds one; nothing can be lower than the minimum",
+        ),
+    ]
+    peers = [row["rate"] for row in means.rows() if row["method"] != OURS]
+    if OURS in means["method"] and peers:
+        found.append(
+            Check.above(
+                "mean rate of success of levymc.minimize",
+                means.where(method=OURS)["rate"][0],
+                max(peers),
+                reason="that of the best peer: the direction pays if it is exceeded",
+                explanation="another method may be the better one on the average",
+            )
+        )
+    return found
+
+
+def margin(config: Annealing) -> float:
+    """Twice the largest standard error of a difference of two rates."""
+    return 2 * math.sqrt(0.5 / config.num_seeds)
+
+
+def judged(config: Annealing, searches: Table) -> dict[str, list[str]]:
+    """The functions where our rate exceeds the best peer's by the margin, misses it, or neither."""
+    lists: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+    for function, part in groups(searches, "function"):
+        rates = dict(zip(part["method"].tolist(), part["rate"].tolist(), strict=True))
+        lead = rates.pop(OURS, math.nan) - max(rates.values(), default=math.nan)
+        kind = "ahead" if lead > margin(config) else "behind" if lead < -margin(config) else "level"
+        lists[kind].append(function)
+    return lists
+
+
+def verdict(config: Annealing, tables: Tables, checks: Sequence[Check]) -> Verdict:
+    if failed := failures(checks):
+        return Verdict("not reproduced", f"The comparison is not sound: {failed}.")
+    lists = {
+        kind: ", ".join(names) or "none"
+        for kind, names in judged(config, tables["searches"]).items()
+    }
+    means = ", ".join(f"{row['method']} {row['rate']:.2f}" for row in tables["means"].rows())
+    return Verdict(
+        "measured here",
+        f"Against the best of its peers, function by function, it pays on: {lists['ahead']}. It "
+        f"does not on: {lists['behind']}. They are level (rates within {margin(config):.2f}) on: "
+        f"{lists['level']}. Mean rates of success: {means}.",
+    )
+
+
+def figures(config: Annealing, tables: Tables) -> dict[str, Figure]:
+    """Rates as shades with their numbers, a row for each function and a column for each method."""
+    searches = tables["searches"]
+    rows = list(groups(searches, "function"))
+    methods = list(dict.fromkeys(searches["method"].tolist()))
+    rates = np.full((len(rows), len(methods)), np.nan)
+    for place, (_, part) in enumerate(rows):
+        for method, rate in zip(part["method"].tolist(), part["rate"].tolist(), strict=True):
+            rates[place, methods.index(method)] = rate
+    figure = new_figure(9, 1.6 + 0.36 * len(rows))
+    axes = figure.subplots()
+    axes.imshow(rates, cmap="Blues", vmin=0, vmax=1.25, aspect="auto")
+    for (row, column), rate in np.ndenumerate(rates):
+        if np.isfinite(rate):
+            colour = "white" if rate > 0.7 else "#2b2b2b"
+            axes.text(column, row, f"{rate:.2f}", ha="center", va="center", color=colour)
+    axes.set_xticks(range(len(methods)), [method.replace(" ", "\n") for method in methods])
+    axes.set_yticks(range(len(rows)), [f"{name}, {part['dimension'][0]}" for name, part in rows])
+    axes.grid(False)
+    axes.tick_params(length=0)
+    axes.xaxis.tick_top()
+    axes.spines[:].set_visible(False)
+    of = f"{config.num_seeds} searches of {config.budget:,} evaluations"
+    axes.set_xlabel(f"share of {of} that found the minimum")
+    return {"annealing": figure}
+
+
+EXPERIMENT = Experiment(
+    name="annealing",
+    title="Global minima by annealed Lévy jumps",
+    paper_item="Future direction (i)",
+    question="Does annealing by Lévy jumps find the lowest minimum more often than its peers?",
+    profiles={
+        "quick": Annealing(
+            num_seeds=2, budget=1500, functions=("Goldstein–Price", "Shekel", "Hartmann")
+        ),
+        "paper": Annealing(num_seeds=50, budget=20_000),
+    },
+    captions={
+        "annealing": "How often each method found the lowest value of each function; names are "
+        "followed by the number of variables."
+    },
+    cells=cells,
+    run_cell=run_cell,
+    summarise=summarise,
+    checks=checks,
+    verdict=verdict,
+    figures=figures,
+    needs=needs,
+    shows_parts=True,
+)
