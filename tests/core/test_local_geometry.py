@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import gamma, hyp1f1
+from scipy.special import gamma
 from scipy.stats import norm
 from tests.bounds import distance_to, dkw_bound
+from tests.core.drift_cases import fractional_laplacian
 
 import levymc
 from levymc import integrators
@@ -21,13 +22,6 @@ EULER = integrators.euler()
 def fast_between(x):
     """4 on the barrier, 1 in the wells, a little more to the right: nothing cancels by symmetry."""
     return 1.0 + 3.0 * jnp.exp(-jnp.square(x) / 2) + 0.3 * jnp.tanh(x)
-
-
-def fractional_laplacian(alpha, x, center, width):
-    """(-Δ)^{α/2} of exp(-(x-c)²/2s²), by Kummer's function."""
-    u = (x - center) / width
-    constant = 2 ** (alpha / 2) * gamma((1 + alpha) / 2) / np.sqrt(np.pi)
-    return width**-alpha * constant * hyp1f1((1 + alpha) / 2, 0.5, -u * u / 2)
 
 
 def imbalance(flow, log_density, alpha):
