@@ -218,6 +218,12 @@ def check_function(name: str, value: Any, remedy: str, num_arguments: int = 1) -
         pass  # some that are built in have no signature
 
 
+def refuse_function(name: str, value: Any, remedy: str) -> None:
+    """Refuse a function where fixed numbers are asked for."""
+    if callable(value):
+        raise TypeError(f"`{name}` must be fixed numbers here, got {value!r:.100}. {remedy}")
+
+
 def output_shapes(name: str, function: Any, *arguments: Any) -> Any:
     """Shapes and dtypes of what a function returns; a leaf that is no array as it is."""
     remedy = "Give a function that JAX can trace."

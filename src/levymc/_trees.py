@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+from jax.tree_util import Partial
 
 T = TypeVar("T")
 
@@ -25,6 +26,11 @@ def module(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
         return made
 
     return register
+
+
+def as_partial(function: Callable[..., Any]) -> Partial:
+    """A function as a pytree: the numbers of a `jax.tree_util.Partial` are inputs, it is static."""
+    return function if isinstance(function, Partial) else Partial(function)
 
 
 def leaf_names(tree: Any) -> list[str]:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.special import gamma, hyp1f1
 
 from levymc import drifts
 
@@ -192,3 +193,10 @@ every_density_builder = pytest.mark.parametrize(
     "build", FROM_DENSITY.values(), ids=FROM_DENSITY.keys()
 )
 every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
+
+
+def fractional_laplacian(alpha, x, center, width):
+    """(-Δ)^{α/2} of exp(-(x-c)²/2s²), by Kummer's function."""
+    u = (x - center) / width
+    constant = 2 ** (alpha / 2) * gamma((1 + alpha) / 2) / np.sqrt(np.pi)
+    return width**-alpha * constant * hyp1f1((1 + alpha) / 2, 0.5, -u * u / 2)

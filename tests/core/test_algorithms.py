@@ -38,6 +38,7 @@ class WithBatch:
 ALGORITHMS = {
     "fla": lambda f: levymc.fla(f, 0.1, 1.7),
     "fla, isotropic": lambda f: levymc.fla(f, 0.1, 1.7, noise=noises.isotropic()),
+    "fla, local": lambda f: levymc.fla(f, 0.1, 1.7, preconditioner=lambda x: 1 / (1 - normal(x))),
     "flmc": lambda f: levymc.flmc(f, 0.1, 1.7, drift=drifts.quadrature(f, 1.7, num_nodes=16)),
     "stable_like": lambda f: levymc.stable_like(
         f, 0.1, lambda x: 1.7, drift=lambda x: jax.tree.map(jnp.negative, x)

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import gamma, hyp1f1
 from scipy.stats import norm
 from tests.bounds import distance_to, dkw_bound
+from tests.core.drift_cases import fractional_laplacian
 
 import levymc
 from levymc import drifts
@@ -24,13 +24,6 @@ def heavy_between(x):
 
 def heavy_to_the_right(x):
     return 1.55 - 0.35 * jnp.tanh(x)
-
-
-def fractional_laplacian(alpha, x, center, width):
-    """(-Δ)^{α/2} of exp(-(x-c)²/2s²), by Kummer's function."""
-    u = (x - center) / width
-    constant = 2 ** (alpha / 2) * gamma((1 + alpha) / 2) / np.sqrt(np.pi)
-    return width**-alpha * constant * hyp1f1((1 + alpha) / 2, 0.5, -u * u / 2)
 
 
 @pytest.mark.parametrize("alpha", [1.2, 1.9])

@@ -313,6 +313,7 @@ def test_a_schedule_that_has_come_to_zero_makes_no_step():
         ({"integrator": levymc.integrators.split()}, TypeError, r"`integrator` must be euler\(\)"),
         ({"noise": 1.0}, TypeError, "`noise` must be a kind of noise"),
         ({"preconditioner": 0.0}, ValueError, "`preconditioner` must be positive"),
+        ({"preconditioner": lambda x: 1.0}, TypeError, "`preconditioner` must be fixed numbers"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # not functions by their address
 )

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from levymc._checks import check_count, check_key
-from levymc.algorithms import SamplingAlgorithm
+from levymc.algorithms import Dense, SamplingAlgorithm
 from levymc.drifts import LogDensity
 from levymc.run import Result, sample
 
@@ -89,6 +89,11 @@ def warm_up(
     name = getattr(algorithm, "name", type(algorithm).__name__)
     if isinstance(algorithm, Nuts):
         return _WarmUp(algorithm, key, initial_positions, budget, kinds).run()
+    if isinstance(algorithm, Dense):
+        raise TypeError(
+            f"`algorithm` must be without a `covariance`, got {name} with one. Warm it up without: "
+            "the widths of the coordinates are found."
+        )
     if name == "levy_walk" and getattr(algorithm, "coordinatewise", False):
         return tune_walk(algorithm, key, initial_positions, budget)
     if name in ("levy_walk", "mafla"):

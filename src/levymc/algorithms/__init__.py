@@ -11,6 +11,7 @@ from ._base import as_algorithm as as_algorithm
 from ._base import keep_finite as keep_finite
 from ._base import name_of_other as name_of_other
 from ._base import start_at as start_at
+from ._dense import Dense as Dense
 from ._fla import fla as fla
 from ._fla import ula as ula
 from ._flmc import flmc as flmc

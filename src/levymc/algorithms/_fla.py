@@ -24,6 +24,7 @@ from ._base import (
     position_dtype,
     start,
 )
+from ._local import Local, Paced, local
 
 
 def fla(
@@ -55,7 +56,11 @@ def fla(
         noise: `levymc.noises.independent()` if not given; `truncated(bound)`; or `isotropic()`,
             which is outside the paper's theory.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
-            steps η m_d, in drift and noise.  For what that does to the target see `sgfla`.
+            steps η m_d, in drift and noise.  For what that does to the target see `sgfla`.  Or a
+            function of the position that gives either: local geometry, for which the drift is
+            c_α (m_d ∂_d log φ + ∂_d m_d).  The derivatives take one reverse pass through m for
+            each number that it gives, and as many times the position's memory: one number is
+            cheap.  Where m is not positive and finite no step is made.
         checks_support: look at log φ where a step ends, and do not make one that ends where it is
             not finite.  The value comes with the gradient that the next step takes: of a cheap
             density it costs a tenth of a step with a thousand chains, and a third with four; where
@@ -119,7 +124,9 @@ def stepping(
     step_size: Any, alpha: Any, integrator: Any, noise: Any, preconditioner: Any
 ) -> Stepping:
     """Check and complete a user's options."""
-    if preconditioner is not None:
+    if callable(preconditioner):
+        preconditioner = local(preconditioner, drifts.gradient_coefficients(alpha))
+    elif preconditioner is not None and not isinstance(preconditioner, Local):
         check_positive(
             "preconditioner", preconditioner, "It multiplies the step size of each coordinate."
         )
@@ -166,7 +173,7 @@ def propose(
     noise = how.noise.draw(key, position, eta)
     jump = noise
     if how.preconditioner is not None:
-        jump = noises.stretched(noise, how.preconditioner, how.alpha)
+        jump = noises.stretched(noise, factors_at(how, position), how.alpha)
     taming = move.taming if shortening is None else jnp.maximum(move.taming, shortening)
     proposed = add(position, move.displacement, jump)
     return Proposal(proposed, eta, noise, noises.largest_size(jump), taming)
@@ -265,15 +272,24 @@ def in_own_time(drift: Drift, position: Any, how: Stepping) -> Drift:
     """The drift in each coordinate's own time."""
     if how.preconditioner is None:
         return drift
-    return drifts.Scaled(drift, spread("preconditioner", how.preconditioner, position))
+    if isinstance(how.preconditioner, Local):
+        return Paced(drift, how.preconditioner)
+    return drifts.Scaled(drift, factors_at(how, position))
+
+
+def factors_at(how: Stepping, position: Any) -> Any:
+    """m at a position, a number for each leaf or coordinate of it."""
+    given = 1.0 if how.preconditioner is None else how.preconditioner
+    if isinstance(given, Local):
+        return given.at(position)
+    return spread("preconditioner", given, position)
 
 
 def _shortened(
     drift: Drift, position: Any, eta: Array, how: Stepping, curvature: Callable[[Any], Any]
 ) -> tuple[Drift, Array]:
     """The drift shortened by its curvature, and how far."""
-    given = 1.0 if how.preconditioner is None else how.preconditioner
-    parts = spread("preconditioner", given, position)
+    parts = factors_at(how, position)
     factors = _curvature_factors(curvature, position, eta, parts, how.alpha)
     least = jnp.min(jnp.stack([jnp.min(leaf) for leaf in jax.tree.leaves(factors)]))
     return drifts.Scaled(drift, factors), 1 - least.astype(eta.dtype)

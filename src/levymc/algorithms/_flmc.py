@@ -10,6 +10,7 @@ from levymc.drifts import LogDensity
 
 from ._base import LangevinState, SamplingAlgorithm
 from ._fla import Unadjusted, stepping
+from ._local import local, weighted
 
 
 def flmc(
@@ -44,7 +45,10 @@ def flmc(
             it does not target φ.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.  The target stays φ, as the exact drift makes φ
-            invariant under each coordinate's part of the generator by itself.
+            invariant under each coordinate's part of the generator by itself.  Or a function of
+            the position that gives one number: the drift is then m(x) times that of the density
+            m φ, under which the target stays φ, see docs/directions.md.  m must not grow so fast
+            that m φ cannot be integrated; `drift` must not be given.
         checks_support: as for `fla`.
 
     Raises:
@@ -60,6 +64,15 @@ def flmc(
     References: [simsekli2017], eqs. (6) and (11).
     """
     check_alpha(alpha)
-    used = drifts.quadrature(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
+    target = logdensity_fn
+    if callable(preconditioner):
+        if drift is not None:
+            raise ValueError(
+                "`drift` must not be given with a preconditioner that is a function, got "
+                f"{drift!r:.100}. Leave it out: the exact drift of m φ, which is needed, is made."
+            )
+        preconditioner = local(preconditioner, None)
+        target = weighted(logdensity_fn, preconditioner)
+    used = drifts.quadrature(target, alpha) if drift is None else drifts.as_drift(drift)
     how = stepping(step_size, alpha, integrator, noise, preconditioner)
     return Unadjusted("flmc", logdensity_fn, used, how, checks_support)

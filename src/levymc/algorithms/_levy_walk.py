@@ -1,5 +1,6 @@
 r"""The Lévy random walk with a Metropolis test: no gradient, exact, and it crosses barriers."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from levymc._trees import module
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, check_minibatch, start
+from ._dense import dense
 from ._metropolis import accept
 
 
@@ -35,7 +37,8 @@ def levy_walk(
     alpha: ArrayLike = 1.2,
     *,
     coordinatewise: bool = True,
-) -> SamplingAlgorithm[LevyWalkState]:
+    covariance: Any = None,
+) -> SamplingAlgorithm[Any]:
     r"""Random-walk Metropolis with stable jumps,
 
     .. math:: y = x + s\, ξ\, e_d \quad\text{or}\quad y = x + s\, ξ, \qquad
@@ -52,6 +55,7 @@ def levy_walk(
         scale: s > 0, one number or a pytree like the position; tune to accept .2 to .45.
         alpha: in (0, 2], one number; 1 for heavy-tailed targets.
         coordinatewise: along one coordinate at a time.
+        covariance: as for `mafla`: steps are those of y = L⁻¹x, along columns of L for x.
 
     Raises:
         ValueError, TypeError: an argument outside its range; `logdensity_fn` not finite at the
@@ -71,7 +75,8 @@ def levy_walk(
     check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy=remedy)
     check_positive("scale", scale, "It is the scale of the jumps.")
     jump = noises.variable(as_parameter(alpha))
-    return LevyWalk(logdensity_fn, coordinatewise, as_parameter(scale), jump)
+    walk = LevyWalk(logdensity_fn, coordinatewise, as_parameter(scale), jump)
+    return walk if covariance is None else dense(walk, covariance)
 
 
 @module(static=("logdensity_fn", "coordinatewise"))
@@ -88,6 +93,10 @@ class LevyWalk(SamplingAlgorithm[LevyWalkState]):
     @property
     def name(self) -> str:
         return "levy_walk"
+
+    def on(self, logdensity_fn: LogDensity) -> "LevyWalk":
+        """The same with another target."""
+        return dataclasses.replace(self, logdensity_fn=logdensity_fn)
 
     def init(self, position: Any, rng_key: Any = None) -> LevyWalkState:
         return LevyWalkState(*start(self.logdensity_fn, position))

@@ -1,16 +1,18 @@
 r"""The Metropolis-adjusted fractional Langevin algorithm: exact for every step."""
 
+import dataclasses
 from typing import Any
 
 import jax
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
-from levymc._checks import check_alpha
+from levymc._checks import check_alpha, refuse_function
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
 from ._base import Info, LangevinState, SamplingAlgorithm, check_minibatch
+from ._dense import dense
 from ._fla import Langevin, Stepping, in_own_time, propose, stepping
 from ._metropolis import accept
 
@@ -23,7 +25,8 @@ def mafla(
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
     preconditioner: Any = None,
-) -> SamplingAlgorithm[LangevinState]:
+    covariance: Any = None,
+) -> SamplingAlgorithm[Any]:
     r"""Metropolis–Hastings with FLA's step as the proposal,
 
     .. math:: y = x + m(x) + η^{1/α}\, ξ, \qquad
@@ -46,6 +49,10 @@ def mafla(
         integrator: `levymc.integrators.tamed()` if not given.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.
+        covariance: a symmetric positive definite matrix L Lᵀ, coordinates in the order of
+            `jax.flatten_util.ravel_pytree`: it is y = L⁻¹x that makes the steps, so that those of
+            x have its shape, and step size, α and preconditioner are those of y.  Roughly the
+            target's covariance makes strongly correlated coordinates cheap.
 
     Raises:
         ValueError, TypeError: an argument outside its range; `logdensity_fn` not finite at the
@@ -61,8 +68,18 @@ def mafla(
     Departures: the paper has no adjusted algorithm.
     """
     check_alpha(alpha)
+    refuse_function("preconditioner", preconditioner, "For local geometry use fla, flmc or sgfla.")
     used = drifts.leading_term(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    return Mafla(logdensity_fn, used, stepping(step_size, alpha, integrator, None, preconditioner))
+    how = stepping(step_size, alpha, integrator, None, preconditioner)
+    algorithm = Mafla(logdensity_fn, used, how)
+    if covariance is None:
+        return algorithm
+    if drift is not None:
+        raise ValueError(
+            f"`drift` must not be given with a covariance, got {drift!r:.100}. Leave it out: the "
+            "leading term of the transformed target is made."
+        )
+    return dense(algorithm, covariance)
 
 
 @module(static=("logdensity_fn",))
@@ -77,6 +94,11 @@ class Mafla(Langevin):
     @property
     def name(self) -> str:
         return "mafla"
+
+    def on(self, logdensity_fn: LogDensity) -> "Mafla":
+        """The same with the leading term of another target."""
+        drift = dataclasses.replace(self.drift, logdensity_fn=logdensity_fn)
+        return dataclasses.replace(self, logdensity_fn=logdensity_fn, drift=drift)
 
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         check_minibatch(self, minibatch)

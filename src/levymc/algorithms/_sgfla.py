@@ -69,7 +69,8 @@ def sgfla(
         alpha: in (1, 2], one number or a pytree like the position; may be traced.
         integrator: `levymc.integrators.tamed()` if not given; `euler()` for the step as written.
         noise: `levymc.noises.independent()` if not given; `isotropic()` or `truncated(bound)`.
-        preconditioner: m > 0, a number or a pytree that broadcasts to the position.
+        preconditioner: m > 0, a number or a pytree that broadcasts to the position; or a function
+            of the position alone that gives either, with the correction c_α ∂_d m_d, as for `fla`.
         curvature: S, a function of (position, minibatch) that returns numbers ≥ 0 that broadcast
             to the position: a bound on -∂² log φ, for instance its row's trace.
 
@@ -88,6 +89,22 @@ def sgfla(
         >>> state, info = steep.step(jax.random.key(0), steep.init(1e6), None)
         >>> bool(abs(state.position) < 100), round(float(info.taming), 3)
         (True, 0.915)
+
+        As RMSprop does, long steps where gradients are small; but of the position, from a part of
+        the data that stays the same, and corrected, so that the target stays what it was:
+
+        >>> data = jnp.array([0.3, -1.2, 0.8, 2.0])
+        >>> estimate = levymc.grad_estimator(
+        ...     lambda x: -x * x / 2, lambda x, y: -jnp.log1p((x - y) ** 2), 4
+        ... )
+        >>> rms = levymc.sgld(
+        ...     estimate,
+        ...     0.01,
+        ...     preconditioner=lambda x: 1 / (1 + jnp.sqrt(1e-2 + estimate(x, data[:2]) ** 2)),
+        ... )
+        >>> state, info = rms.step(jax.random.key(0), rms.init(0.5), data[2:])
+        >>> bool(info.is_divergent)
+        False
 
     References: [simsekli2017], section 3.4.  Departures: the paper has neither option.
     """

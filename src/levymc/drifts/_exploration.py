@@ -13,7 +13,6 @@ from jaxtyping import Array
 
 from levymc._checks import is_traced
 
-from ._drift import LogDensity
 from ._landscape import MOST_POINTS, Landscape, explore, stacked
 
 MOST_LINES = 8  # through different positions, along each coordinate
@@ -21,11 +20,6 @@ MOST_EVALUATIONS = 1 << 21  # by the linear scans of all lines
 FEWEST_POINTS = 1 << 12  # of the linear scans of a line: with fewer, nothing is explored
 MOST_CENTERS = 16
 BATCH = 4096
-
-
-def as_partial(logdensity_fn: LogDensity) -> Partial:
-    """A function as a pytree: the numbers of a `jax.tree_util.Partial` are inputs, it is static."""
-    return logdensity_fn if isinstance(logdensity_fn, Partial) else Partial(logdensity_fn)
 
 
 class Line:
@@ -98,7 +92,8 @@ def explored(
     leaves, structure = jax.tree.flatten(positions)
     arrays = tuple(_Frozen(np.asarray(leaf)) for leaf in leaves)
     arguments = (structure, arrays, _Frozen(centers), _Frozen(scales))
-    can_remember = not jax.tree.leaves(logdensity) and _is_hashable(logdensity.func)
+    is_alone = not (logdensity.args or logdensity.keywords)
+    can_remember = is_alone and _is_hashable(logdensity.func)
     # Inside a program that is being traced, numbers are traced, too, unless they are asked not to.
     is_inside = is_traced(jnp.zeros(()) + 0)
     try:

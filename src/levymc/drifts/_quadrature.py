@@ -18,7 +18,7 @@ from levymc._checks import (
     is_traced,
     like,
 )
-from levymc._trees import module
+from levymc._trees import as_partial, module
 
 from . import _panels
 from ._coordinates import Coordinates, coordinates
@@ -33,7 +33,7 @@ from ._drift import (
     gradient,
     is_gaussian,
 )
-from ._exploration import MOST_CENTERS, as_partial, explored, explored_number
+from ._exploration import MOST_CENTERS, explored, explored_number
 from ._fixed_reach import fixed_reach
 from ._landscape import given
 

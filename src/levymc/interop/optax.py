@@ -14,7 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import algorithms, integrators, noises, schedules
-from levymc._checks import check_key, check_one_number, check_position, check_positive
+from levymc._checks import (
+    check_key,
+    check_one_number,
+    check_position,
+    check_positive,
+    refuse_function,
+)
 from levymc.algorithms import SamplingAlgorithm, State
 
 _OUR_SCHEDULES = (schedules.Constant, schedules.Polynomial, schedules.Cyclical)
@@ -101,7 +107,7 @@ def sgfla(
 
     References: [simsekli2017], section 3.4.
     """
-    _check_integrator(integrator)
+    _check_options(integrator, preconditioner)
     algorithm = algorithms.sgfla(
         _drift_of_loss(num_data),
         _counted_from_one(step_size),
@@ -139,7 +145,7 @@ def sgld(
         >>> int(state.count), optax.apply_updates(weights, update)["w"].shape
         (1, (3,))
     """
-    _check_integrator(integrator)
+    _check_options(integrator, preconditioner)
     algorithm = algorithms.sgld(
         _drift_of_loss(num_data),
         _counted_from_one(step_size),
@@ -191,8 +197,10 @@ def _counted_from_one(step_size: Any) -> Any:
     return lambda n: step_size(n - 1)
 
 
-def _check_integrator(integrator: Any) -> None:
-    """Refuse an integrator that may ask for the gradient anywhere but where the step begins."""
+def _check_options(integrator: Any, preconditioner: Any) -> None:
+    """Refuse what may ask for the gradient anywhere but where the step begins, or where that is."""
+    remedy = "Updates are made without the parameters; for local geometry, run levymc.sgfla."
+    refuse_function("preconditioner", preconditioner, remedy)
     if integrator is None or isinstance(integrator, integrators.Euler | integrators.Tamed):
         return
     raise TypeError(
