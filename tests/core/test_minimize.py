@@ -30,8 +30,8 @@ def search(function, seed, positions=None, **options):
 def test_the_lowest_of_many_minima_is_found():
     """From one start in a corner, in at least 15 of 20 runs.
 
-    A run misses it with probability below 0.01 (none of 200 did), so that six or more of 20 do with
-    one of at most C(20, 6) 1e-12 < 4e-8.  Descents without jumps find it in none.
+    If a run misses it with probability at most 0.01, which is assumed and not yet measured, six or
+    more of 20 do with one of at most C(20, 6) 1e-12 < 4e-8.
     """
     corner = jnp.full((1, 2), 4.0)
     found = [search(egg_box, seed, corner) for seed in range(20)]
@@ -42,9 +42,8 @@ def test_the_lowest_of_many_minima_is_found():
 def test_rastrigin_in_ten_dimensions_is_solved():
     """In at least 6 of 20 runs of 20 000 evaluations.
 
-    A run finds it with probability above 0.8, so that 15 or more miss it with one of at most
-    C(20, 15) 0.2¹⁵ < 6e-7.  Without a memory of curvature from one relaxation to the next one run
-    of three does.
+    If a run finds it with probability at least 0.8, which is assumed and not yet measured, 15 or
+    more miss it with one of at most C(20, 15) 0.2¹⁵ < 6e-7.
     """
     found = [
         search(_rastrigin, seed, starts(seed, (16, 10), 5.12), budget=20_000) for seed in range(20)
