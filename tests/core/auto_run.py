@@ -49,6 +49,6 @@ if __name__ == "__main__":
         _store.COMMIT_SECONDS = 0.0
         _create.MOST_IN_CHUNK = 16
         _iterate.FIRST_STEPS = 20
-        _iterate._next_length = lambda length, seconds, block: 20
+        _iterate._next_length = lambda *given: 20
         _store._Sink.append = dies_at_call(_store._Sink.append, 4)
     begin(folder)
