@@ -70,7 +70,7 @@ if __name__ == "__main__":
         _store.COMMIT_SECONDS = 0.0
         _create.MOST_IN_CHUNK = 16
         _iterate.FIRST_STEPS = 20
-        _iterate._next_length = lambda length, seconds, block: 20
+        _iterate._next_length = lambda *given: 20
         _store._Sink.append = dies_at_call(_store._Sink.append, 4)
     given = dict(zip(("shards", "target"), (int(rest[0]), *rest[1:]), strict=False)) if rest else {}
     print(checksum(begin(folder, **given)))

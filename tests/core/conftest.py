@@ -18,7 +18,7 @@ def calls_of(monkeypatch):
 
     def fix(steps):
         monkeypatch.setattr(_iterate, "FIRST_STEPS", steps)
-        monkeypatch.setattr(_iterate, "_next_length", lambda length, seconds, block: steps)
+        monkeypatch.setattr(_iterate, "_next_length", lambda *given: steps)
 
     return fix
 

@@ -42,7 +42,7 @@ def commit_often():
     _store.COMMIT_SECONDS = 0.0
     _create.MOST_IN_CHUNK = CHUNK
     _iterate.FIRST_STEPS = STEPS_PER_CALL
-    _iterate._next_length = lambda length, seconds, block: STEPS_PER_CALL
+    _iterate._next_length = lambda *given: STEPS_PER_CALL
 
 
 if __name__ == "__main__":

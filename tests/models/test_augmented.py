@@ -157,7 +157,7 @@ def interrupted(monkeypatch, run, *arguments):
     with monkeypatch.context() as patch:
         patch.setattr(_store._Sink, "append", stop)
         patch.setattr(_iterate, "FIRST_STEPS", 4)
-        patch.setattr(_iterate, "_next_length", lambda length, seconds, block: 4)
+        patch.setattr(_iterate, "_next_length", lambda *given: 4)
         assert run(*arguments).is_interrupted
 
 

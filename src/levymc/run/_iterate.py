@@ -227,7 +227,7 @@ def march(
         _compile(run, carry)
     clock, launched = time.perf_counter(), deque[_Launched]()
     while done < total:
-        latest = _launch(run, carry, done, _most_steps(run, done, length, stops))
+        latest = _launch(run, carry, done, _most_steps(run.plan, done, length, stops))
         launched.append(latest)
         carry, done, is_cut = latest.carry, latest.done, latest.is_cut
         while len(launched) > (0 if is_cut or done == total else ahead):
@@ -236,7 +236,7 @@ def march(
             warnings.warn(_ENDED.format(done, total), stacklevel=5)
             return
         now = time.perf_counter()
-        length, clock = _next_length(length, now - clock, run.program.block), now
+        length, clock = _next_length(length, now - clock, done, run.program.block), now
         length = agreed(length) if run.is_spread else length
 
 
@@ -254,10 +254,8 @@ def _compile(run: Run, carry: Leaves) -> None:
     _COMPILED.add(run.program.advance)
 
 
-def _most_steps(run: Run, done: int, length: int, stops: Known | None) -> int:
-    """How many steps the next call may make; it ends where a block does, if it has so many."""
-    plan = run.plan
-    length = _in_whole_blocks(done, length, run.program.block)
+def _most_steps(plan: Plan, done: int, length: int, stops: Known | None) -> int:
+    """How many steps the next call may make."""
     after = done - plan.burn_in
     if stops is None or after < 0:
         return length
@@ -299,14 +297,14 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted, run.plan.num_chains)
 
 
-def _next_length(length: int, seconds: float, block: int) -> int:
-    """Steps for the time of a call, if the last took `seconds`; in whole blocks, if more than one.
+def _next_length(length: int, seconds: float, done: int, block: int) -> int:
+    """Steps for the time of a call, if the last took `seconds`; to the end of a block if it can.
 
     A call after which another is computed already is timed by what is left of it: that is why the
     length grows step by step.
     """
     wanted = int(min(length * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * length, 2**30))
-    return max(1, wanted - wanted % block if wanted > block else wanted)
+    return _in_whole_blocks(done, max(1, wanted), block)
 
 
 def start(
