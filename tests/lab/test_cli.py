@@ -252,7 +252,9 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "sign", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGKILL]
+)
 def test_a_stopped_process_leaves_no_other_behind_and_goes_on(tmp_path, sign):
     asleep = tmp_path / "asleep"
     process = start(tmp_path / "out", asleep)
