@@ -26,8 +26,6 @@ from typing import Any, BinaryIO
 import numpy as np
 from jax.typing import ArrayLike
 
-from levymc._checks import check_count
-
 HAS_LOCKS = find_spec("fcntl") is not None
 PACKAGES = ("levymc", "jax", "jaxlib", "numpy", "scipy")
 MOST_NESTED = 100  # levels of JSON: many more than ours has, far fewer than Python's stack
@@ -288,26 +286,6 @@ def waiting_lock(folder: Path, pause: float = 0.02) -> Iterator[None]:
             except InUseError:
                 time.sleep(pause)
         yield
-
-
-def check_shards(count: Any, store: Any, num_chains: int, what: str = "chains") -> int:
-    """The number of parts that processes share; refused where they cannot."""
-    if store is None:
-        raise ValueError(
-            "`store` must be given with `shards`, got None. It is the folder that processes share."
-        )
-    number = check_count("shards", count, f"It is a number of parts that the {what} are cut into.")
-    if number > num_chains:
-        raise ValueError(
-            f"`shards` must be at most the number of {what}, {num_chains}, got {number}. Each is "
-            "made by one process: take fewer shards."
-        )
-    if not HAS_LOCKS:
-        raise ValueError(
-            f"`shards` must be None on this system, got {number}: it has no locks that end with "
-            "the process, by which processes claim them. Leave it out."
-        )
-    return number
 
 
 def remove_abandoned(folders: Iterable[Path]) -> None:

@@ -15,9 +15,8 @@ from tests.core import sharded_run, stored_run
 from tests.core.conftest import kill
 
 import levymc
-from levymc import _workdir
 from levymc._workdir import InUseError, lock
-from levymc.run import _chunks, _create, _divide, _shards, _store, _work
+from levymc.run import _chunks, _create, _divide, _sample, _shards, _store, _work
 
 NAMES = ["shard-0000", "shard-0001", "shard-0002"]
 
@@ -264,7 +263,7 @@ def test_refusals(run, tmp_path, monkeypatch):
             use("s3://bucket/run")
     with pytest.raises(levymc.run.StoreError, match="shard-0001, which has none"):
         levymc.run.work(run / "levymc" / NAMES[1])
-    monkeypatch.setattr(_workdir, "HAS_LOCKS", False)
+    monkeypatch.setattr(_sample, "HAS_LOCKS", False)
     with pytest.raises(ValueError, match="`shards` must be None on this system"):
         sharded_run.begin(tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

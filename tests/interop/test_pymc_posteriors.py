@@ -63,6 +63,8 @@ def test_robust_regression_with_stable_noise_of_unknown_alpha():
     compare(model, ours)
 
 
+# PyMC 6 takes them otherwise, PyMC 5 only so.
+@pytest.mark.filterwarnings("ignore:`nuts_sampler_kwargs` is deprecated:FutureWarning")
 def test_lotka_volterra():
     """Through a scan of PyTensor's, over which PyMC's own NUTS takes more than half an hour."""
     model = pymc_models.lotka_volterra()

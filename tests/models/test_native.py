@@ -3,8 +3,11 @@
 import logging
 import math
 import os
+import subprocess
+import sys
 import warnings
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -274,3 +277,17 @@ def test_without_kernels_jax_is_used_which_is_reported_once(monkeypatch):
     _native._fastest.cache_clear()
     with pytest.raises(_native.BuildError):
         levymc.models.backend("native")
+
+
+def test_a_build_needs_no_more_than_jax():
+    """An isolated one has neither jaxtyping nor SciPy's users: the wheel would lack its kernels."""
+    program = """
+import sys, types
+sys.modules["jaxtyping"] = None
+package = types.ModuleType("levymc")
+package.__path__ = [sys.argv[1]]
+sys.modules["levymc"] = package
+from levymc._native import build_library
+"""
+    folder = Path(levymc.__file__).parent
+    subprocess.run([sys.executable, "-c", program, folder], check=True)

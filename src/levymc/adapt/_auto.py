@@ -15,9 +15,8 @@ from levymc._checks import (
     check_mesh,
     check_scalar_output,
 )
-from levymc._workdir import check_shards
 from levymc.drifts import LogDensity
-from levymc.run import Result, stage_bar
+from levymc.run import Result, check_shards, stage_bar
 
 from ._bridge import Evidence
 from ._explore import Atlas, Modes, neighbour_basis, search

@@ -15,6 +15,7 @@ from ._minibatches import whole as whole
 from ._progress import stage_bar as stage_bar
 from ._result import Result as Result
 from ._sample import Tally as Tally
+from ._sample import check_shards as check_shards
 from ._sample import load as load
 from ._sample import resume as resume
 from ._sample import sample as sample

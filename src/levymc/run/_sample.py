@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jax.sharding import Mesh
 
-from levymc._checks import check_folder, check_function, check_mesh
-from levymc._workdir import check_shards
+from levymc._checks import check_count, check_folder, check_function, check_mesh
+from levymc._workdir import HAS_LOCKS
 from levymc.algorithms import Algorithm, Info
 
 from ._iterate import Part, Run, Started, march, observed_by, placed_run, start
@@ -135,6 +135,26 @@ def sample(
 
     made = go_on(create(folder, run), run.feed, progress=progress, until=until)
     return warned(made.result())
+
+
+def check_shards(count: Any, store: Any, num_chains: int, what: str = "chains") -> int:
+    """The number of parts that processes share; refused where they cannot."""
+    if store is None:
+        raise ValueError(
+            "`store` must be given with `shards`, got None. It is the folder that processes share."
+        )
+    number = check_count("shards", count, f"It is a number of parts that the {what} are cut into.")
+    if number > num_chains:
+        raise ValueError(
+            f"`shards` must be at most the number of {what}, {num_chains}, got {number}. Each is "
+            "made by one process: take fewer shards."
+        )
+    if not HAS_LOCKS:
+        raise ValueError(
+            f"`shards` must be None on this system, got {number}: it has no locks that end with "
+            "the process, by which processes claim them. Leave it out."
+        )
+    return number
 
 
 def _in_shards(
