@@ -27,7 +27,10 @@ import numpy as np
 from jaxtyping import Array
 
 # Calls that are walked through, by their names in new and old versions, and where their program is.
-NESTED = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr"}
+NESTED = {
+    **{"jit": "jaxpr", "pjit": "jaxpr"},
+    **{"custom_jvp_call": "call_jaxpr", "custom_vmap_call": "call"},
+}
 CHEAP = ("broadcast_in_dim",)  # made again rather than kept: the result is larger
 # What sums up noise, and takes no longer than to read it: made again where the noise is kept.  It
 # would be a kernel of its own otherwise, which makes the noise once more.

@@ -32,6 +32,8 @@ import jax.scipy.special
 import numpy as np
 from jaxtyping import Array, Float, UInt
 
+from ._mapped import for_each
+
 DENSITY, CENTRAL, SLOPE = 0, 1, 2
 ALPHA_EDGES = 2.0 ** (np.arange(-3, 4) / 3)
 ALPHA_COUNT = 14
@@ -59,12 +61,17 @@ def _coefficients() -> np.ndarray:
 
 def evaluate(xp: ModuleType, function: int, x: Any, alpha: Any) -> Any:
     """T_function(|x|, α); `x` and `alpha` floating arrays of one dtype that broadcast."""
+    if xp is jnp:
+        return for_each(_looked_up, jnp, function)(x, alpha)
+    return _looked_up(xp, function, x, alpha)
+
+
+def _looked_up(xp: ModuleType, function: int, x: Any, alpha: Any) -> Any:
     table = xp.asarray(_coefficients()[function].astype(x.dtype))
     band, local_alpha = _place_alpha(xp, alpha)
     panel, local = _place_position(xp, abs(x), alpha)
-    if alpha.ndim == 0 and x.size >= NUM_PANELS:
-        # One α for many x: sum over its powers once, for all panels, before any x is looked at.
-        # With fewer x, and for each pair that jax.vmap maps over, that would take longer.
+    if alpha.ndim == 0:
+        # One α: sum over its powers once, for all panels, before any x is looked at.
         rows = _horner(table[band], local_alpha)
         coefficients = [rows[:, power][panel] for power in range(rows.shape[-1])]
     else:
