@@ -90,6 +90,23 @@ def test_draws_count_to_the_mode_they_climb_to_whatever_components_are_called(ta
     assert np.abs(wrong - truth).max() > 0.1
 
 
+def test_draws_are_relaxed_from_steps_as_short_as_the_narrowest_mode(target, draws, monkeypatch):
+    """Along a ridge a mode is wide: a first step as long as its mean width may leave the basin."""
+    points, _ = draws
+    exploration = known(0, 1, 2)._replace(covariance=np.tile(np.diag([1e-4, 9.0]), (3, 1, 1)))
+    atlas, seen = Atlas.of(target, exploration), []
+
+    def relax(chosen, scales):
+        seen.extend(scales)
+        return np.zeros(len(chosen), int)
+
+    monkeypatch.setattr(atlas, "relax", relax)
+    plan = SimpleNamespace(budget=target.evaluations + 2000)
+    ladder = begin(target, jax.random.key(0), laplace(known(0, 1, 2)))
+    basins_of(target, ladder, Monitor(target, atlas), plan, exploration, points)
+    np.testing.assert_allclose(seen, 0.01)
+
+
 def test_a_component_that_holds_two_modes_is_shared_between_them_with_its_error():
     """Half of it each, judged by 100 draws: an error of a twentieth of the component's weight."""
     components = np.tile([0, 0, 1, 1], (8, 10))
