@@ -1,7 +1,7 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
+.PHONY: help demo docs test test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
@@ -24,6 +24,10 @@ help:  ## list the targets
 
 demo: $(INSTALLED)  ## three samplers on a double well: table, picture and page
 	@$(BIN) -m levymc demo
+
+docs: $(INSTALLED)  ## the site, into docs/_build/html; a warning is an error
+	$(BIN) -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html in a browser."
 
 # Two workers on two cores: further threads of NumPy's would only wait for them.
 test test-all test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
@@ -71,7 +75,7 @@ lock: $(INSTALLED)  ## choose the newest versions that pyproject.toml allows
 	    --output-file requirements.lock pyproject.toml
 
 clean:  ## remove what the other targets made, except the environment
-	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv-oldest/%: JAX = jax==$(OLDEST_JAX) jaxlib==$(OLDEST_JAX)

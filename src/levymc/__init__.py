@@ -41,6 +41,7 @@ from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
 from levymc.algorithms import stable_like as stable_like
 from levymc.algorithms import ula as ula
+from levymc.diagnostics import enough as enough
 from levymc.interop import optax as optax
 from levymc.run import Result as Result
 from levymc.run import batches as batches

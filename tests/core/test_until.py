@@ -221,3 +221,41 @@ def test_a_rule_cannot_make_up_for_a_run_that_is_stopped_before_its_first_draw(
     with stopped_after(2), pytest.raises(_store.StoreError, match="no draws yet"):
         run(store=tmp_path / "run", until=often_far)
     assert levymc.resume(tmp_path / "run", until=lambda result: True, progress=False).num_draws == 3
+
+
+def test_enough_waits_for_bulk_tail_and_rhat():
+    rng = np.random.default_rng(0)
+    independent = levymc.Result(rng.normal(size=(4, 500, 2)), np.ones((4, 500)), None)
+    assert levymc.enough(400)(independent)
+    assert not levymc.enough(3000)(independent)  # there are 2000
+    apart = independent.positions + np.arange(4.0)[:, None, None]
+    assert not levymc.enough(1)(levymc.Result(apart, np.ones((4, 500)), None))
+    assert levymc.enough(1, rhat=10)(levymc.Result(apart, np.ones((4, 500)), None))
+    still = independent.positions.copy()
+    still[..., 1] = 1.0
+    with pytest.warns(UserWarning, match="All draws of x.1. are equal"):
+        assert not levymc.enough(1)(levymc.Result(still, np.ones((4, 500)), None))
+    assert not levymc.enough(1)(levymc.Result(rng.normal(size=(4, 3)), np.ones((4, 3)), None))
+
+
+def test_enough_sees_the_tails():
+    """One visit to the upper tail: of the bulk there are three times as many effective draws."""
+    draws = np.random.default_rng(1).uniform(-1, 1, (4, 1000))
+    draws[0, 500:620] += 3
+    result = levymc.Result(draws, np.ones((4, 1000)), None)
+    bulk, tail = (levymc.diagnostics.ess(result, kind=kind)["x"] for kind in ("bulk", "tail"))
+    assert bulk > 3 * tail
+    assert not levymc.enough(2 * tail, rhat=10)(result)
+    assert levymc.enough(tail / 2, rhat=10)(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"ess": 0}, "`ess` must be positive and finite, got 0"),
+        ({"rhat": 1.0}, "`rhat` must be above 1, got 1.0"),
+    ],
+)
+def test_enough_refuses(given, words):
+    with pytest.raises(ValueError, match=words):
+        levymc.enough(**given)

@@ -6,6 +6,7 @@ from ._convergence import rhat as rhat
 from ._distances import mass_left_of as mass_left_of
 from ._distances import total_variation as total_variation
 from ._distances import wasserstein as wasserstein
+from ._enough import enough as enough
 from ._jumps import hops as hops
 from ._jumps import jumps as jumps
 from ._report import Finding as Finding

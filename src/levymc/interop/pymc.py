@@ -104,7 +104,7 @@ def from_pymc(model: Any) -> "PymcModel":
 
     Returns:
         `logdensity_fn(position)`, of a dictionary of unconstrained variables under PyMC's names,
-        such as sigma_log__, with the Jacobian; `initial_positions(key, num_chains)`;
+        such as ``sigma_log__``, with the Jacobian; `initial_positions(key, num_chains)`;
         `constrain(positions)`, the model's free and deterministic variables.
 
     Raises:

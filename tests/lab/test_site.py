@@ -1,0 +1,149 @@
+"""The site: every name of its reference exists, its code runs, and it builds without a network."""
+
+import contextlib
+import functools
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import levymc
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTED = re.findall(
+    r"^\.\. auto(?:function|class):: ([\w.]+)$",
+    "\n".join(page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))),
+    flags=re.MULTILINE,
+)
+# Those of the others are files for several processes, which tests/lab/test_howto.py runs.
+PAGES = ("index", "start", *(
+    f"howto/{name}" for name in (
+        "numpyro", "pymc", "blackjax", "optax", "diffrax", "numpy", "minibatches", "store",
+        "stopping", "evidence", "check",
+    )
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_what_the_reference_names_exists(name):
+    module, _, rest = name.partition(".")
+    assert module == "levymc"
+    parts = rest.split(".")
+    if parts[:2] in (["interop", "numpyro"], ["interop", "pymc"], ["interop", "diffrax"]):
+        pytest.importorskip(parts[1])
+    assert functools.reduce(getattr, parts, levymc).__doc__
+
+
+def test_the_reference_has_every_function_at_the_top():
+    functions = {
+        f"levymc.{name}"
+        for name, value in vars(levymc).items()
+        if callable(value) and not name.startswith("_")
+    }
+    assert functions <= set(DOCUMENTED)
+    assert len(DOCUMENTED) == len(set(DOCUMENTED))
+
+
+def blocks(page):
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_code_fits_the_page():
+    for page in PAGES:
+        for line in "\n".join(blocks(page)).splitlines():
+            assert len(line) <= 92, (page, line)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", PAGES)
+def test_code_runs_as_it_stands(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    library = page.rpartition("/")[2]
+    if library in ("numpyro", "pymc", "optax", "diffrax", "blackjax"):
+        pytest.importorskip(library)
+    namespace: dict[str, object] = {}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for block in blocks(page):
+            exec(compile(block, f"{page}.md", "exec"), namespace)
+    assert printed.getvalue()
+    assert "nan" not in printed.getvalue()
+
+
+class _Resources(HTMLParser):
+    """Addresses that a browser loads by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        loads = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
+        if tag in loads and given.get(loads[tag]):
+            self.found.append(given[loads[tag]])
+        if tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon"):
+            self.found.append(given["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Built with warnings as errors."""
+    if find_spec("sphinx_book_theme") is None:
+        pytest.skip("needs the extra docs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(folder)]
+    made = subprocess.run(
+        command, capture_output=True, text=True, timeout=600, env={**os.environ, "XLA_FLAGS": ""}
+    )
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.mark.nightly
+def test_pages_load_nothing_from_elsewhere(site):
+    pages = sorted(site.glob("**/*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        resources = _Resources()
+        resources.feed(page.read_text("utf-8"))
+        assert not [address for address in resources.found if "//" in address], page
+
+
+@pytest.mark.nightly
+def test_formulas_and_sections_are_rendered(site):
+    page = (site / "api" / "samplers.html").read_text("utf-8")
+    assert page.count("<math") > 5
+    for heading in ("Targets", "Not valid when", "Departures"):
+        assert f'<p class="rubric">{heading}</p>' in page
+    assert "[simsekli2017]" not in page
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_pictures_are_drawn(site, tmp_path):
+    """In a browser, which writes down what its page has become, and errors of its scripts."""
+    made = subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={tmp_path}", "--enable-logging=stderr", "--v=0",
+            "--virtual-time-budget=5000", "--dump-dom", (site / "how-it-works.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )  # fmt: skip
+    widths = re.findall(r"<canvas[^>]* width=\"(\d+)\"", made.stdout)
+    assert len(widths) == 4
+    assert all(int(width) > 200 for width in widths)
+    assert "CONSOLE" not in made.stderr, made.stderr
