@@ -13,7 +13,7 @@ from tests.lab.toy_experiment import contents, fill_disk
 from typer.testing import CliRunner
 
 from levymc_lab import framework
-from levymc_lab.cli import app, main
+from levymc_lab.cli import _doctor, app, main
 from levymc_lab.framework import _registry, _results
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def run_toy(out, *options):
 def test_help_shows_commands_and_examples():
     result = levymc("--help")
     assert result.exit_code == 0
-    for word in ("list", "run", "report", "demo", "version", "levymc run all --profile paper"):
+    for word in ("list", "run", "doctor", "demo", "version", "levymc run all --profile paper"):
         assert word in result.stdout
     assert "130" in levymc("run", "--help").stdout
 
@@ -61,8 +61,18 @@ def test_list_wraps_where_the_terminal_is_narrow(monkeypatch):
 
 def test_version():
     assert levymc("version").stdout.startswith("levymc ")
+    assert levymc("--version").stdout == levymc("version").stdout
     lines = dict(line.split(maxsplit=1) for line in levymc("version", "-v").stdout.splitlines())
     assert {"levymc", "jax", "jaxlib", "numpy", "python", "devices"} <= lines.keys()
+
+
+def test_doctor_shows_what_is_here_and_what_is_missing(monkeypatch):
+    told = levymc("doctor")
+    assert told.exit_code == 0
+    for word in ("jaxlib", "64-bit types", "processors", "kernels", "numpyro", "arviz"):
+        assert word in told.stdout
+    monkeypatch.setattr(_doctor, "_is_installed", lambda package: package != "arviz")
+    assert "missing arviz: pip install 'levymc[arviz]'" in levymc("doctor").stdout
 
 
 def test_a_run_shows_checks_verdict_and_folder(tmp_path):

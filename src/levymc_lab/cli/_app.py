@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from . import _factorize, _launch, _predict, _run, _work
+from . import _doctor, _factorize, _launch, _predict, _run, _work
 from ._data import data_app
 from ._shared import Exit, command_line, grid, guarded, keep_programs
 
@@ -14,6 +14,7 @@ EXAMPLES = """
 **Examples**
 
 - `levymc demo`
+- `levymc doctor`
 - `levymc list`
 - `levymc run double-well-histograms`
 - `levymc run all --profile paper --jobs 2`
@@ -28,15 +29,29 @@ EXAMPLES = """
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _print_version(is_asked: bool) -> bool:
+    """Typer gives the command what this returns."""
+    if is_asked:
+        from importlib.metadata import version as version_of
+
+        print(f"levymc {version_of('levymc')}")
+        raise typer.Exit
+    return is_asked
+
+
 @app.callback(epilog=EXAMPLES)
-def levymc() -> None:
+def levymc(
+    is_version: Annotated[
+        bool,
+        Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
     """Lévy-driven Markov chain Monte Carlo: the paper's experiments, run and judged."""
 
 
@@ -59,6 +74,7 @@ def list_experiments() -> None:
     Console().print(table)
 
 
+app.command()(_doctor.doctor)
 app.command(epilog=_run.EXAMPLES)(_run.run)
 app.command(epilog=_work.EXAMPLES)(_work.work)
 app.command(
@@ -109,23 +125,10 @@ def version(
 ) -> None:
     """Print the version."""
     if verbose:
-        _show_versions()
+        for name, value in _doctor.settings().items():
+            print(f"{name:<12} {value}")
     else:
-        from importlib.metadata import version as version_of
-
-        print(f"levymc {version_of('levymc')}")
-
-
-def _show_versions() -> None:
-    """All that a report of a fault should contain."""
-    import jax
-
-    from levymc_lab.framework import versions
-
-    devices = ", ".join(str(device) for device in jax.devices())
-    settings = {"devices": devices, "64-bit types": str(jax.config.read("jax_enable_x64"))}
-    for name, value in {**versions(), **settings}.items():
-        print(f"{name:<12} {value}")
+        _print_version(is_asked=True)
 
 
 app.add_typer(data_app, name="data")
