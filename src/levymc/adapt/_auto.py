@@ -19,7 +19,7 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
 from ._bridge import Evidence
-from ._explore import Atlas, Modes, neighbour_basis, search
+from ._explore import AWAY, Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
 from ._local import Maker, check_local, name_of
@@ -476,8 +476,9 @@ def _unseen(modes: Modes, mass: float = 0.0) -> str:
             "once; standard errors include that. "
         )
     return (
-        f"{missed}A mode narrower than about {modes.resolution:.2g} of the width of those found "
-        f"would probably have been missed, as its volume is too small to be hit. {GIVEN}"
+        f"{missed}A mode narrower than about {modes.resolution:.2g} of the width of those found, "
+        f"{AWAY:.0f} of their standard deviations away, would probably have been missed, as its "
+        f"volume is too small to be hit. {GIVEN}"
     )
 
 

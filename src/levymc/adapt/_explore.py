@@ -24,6 +24,8 @@ LARGEST_RADIUS = 300.0
 ALPHA = 1.2
 COMBINING = (0.1, 0.9)  # of the batches, at least and at most, are of sums of known modes
 ONE_FOUND = 1000.0  # evaluations for a mode, by which a kind of jumps is judged before it is tried
+AWAY = 6.0  # standard deviations, for which the resolution is stated
+AT_A_DISTANCE = 0.12  # of all jumps lead there, for each unit of log distance
 PATIENCE = 0.08  # of the budget may pass without a new mode
 FLOOR = 1e-5  # of the curvatures, in units of the largest
 POLISHED = 0.01  # nats that a Newton step would still gain
@@ -74,13 +76,20 @@ class Modes(NamedTuple):
 
     @property
     def resolution(self) -> float:
-        """The width, in units of those found, below which a mode would probably be missed.
+        r"""The width, in units of those found, below which a mode would probably be missed.
 
-        A relaxation finds a mode of ρ times the width of the known ones with a probability of the
-        order of ρ^d, the ratio of the volumes: of n relaxations three would, for this ρ.
+        One of ρ times the width of a known one, with the same mass and r = 6 of that one's standard
+        deviations away, dominates in a ball of radius R = ρ √(2 d log 1/ρ + r²), in which a jump
+        lands with the probability g (R/r)^d / d, if g of all jumps are in a unit of log distance.
+        Of n relaxations three would find it, for this ρ, if not for a larger one ρ^d = 3/n, by
+        the ratio of the volumes, which is the rule in many dimensions.
         """
-        dimension = self.location.shape[1]
-        return float(min(1.0, (3 / max(self.num_relaxations, 3)) ** (1 / dimension)))
+        dimension, count = self.location.shape[1], max(self.num_relaxations, 3)
+        widths = np.geomspace(1e-4, 1.0, 2000)
+        radii = widths * np.sqrt(AWAY**2 - 2 * dimension * np.log(widths)) / AWAY
+        is_found = AT_A_DISTANCE / dimension * radii**dimension >= 3 / count
+        narrowest = float(widths[np.argmax(is_found)]) if np.any(is_found) else 1.0
+        return max(narrowest, float((3 / count) ** (1 / dimension)))
 
     @property
     def are_too_many(self) -> bool:
