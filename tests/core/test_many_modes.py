@@ -130,7 +130,7 @@ def test_a_component_that_holds_two_modes_is_shared_between_them_with_its_error(
 def test_the_mass_of_modes_that_were_not_found_is_stated():
     """Of 256 modes of unequal weights, of which 600 relaxations miss a tenth, about 25.
 
-    Twice the stated root mean square is exceeded in 1 % of 10^4 trials.  Of 200 at most 14 may,
+    Twice the stated root mean square is exceeded in 0.9 % of 4000 trials.  Of 200 at most 16 may,
     exact binomial tail at 1e-6 for 2 %; with a third of the mass stated more than half do.
     """
     rng, count = np.random.default_rng(3), 200
