@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.bounds import hoeffding_bound
+from tests.bounds import binomial_range, hoeffding_bound
 from tests.core import mixtures
 
 from levymc import targets
 from levymc.adapt import explore
-from levymc.adapt._explore import Atlas, Modes
+from levymc.adapt._explore import Atlas, Jumps, Mode, Modes, unseen_modes
 from levymc.adapt._ladder import begin, run
 from levymc.adapt._reference import laplace
 from levymc.adapt._relax import TOP, relax, steps_of
@@ -52,6 +52,100 @@ def test_what_is_lower_than_a_dip_joins_two_modes():
     starts = jnp.array([[-3.0], [3.0]])
     assert explore(humps(1.25), jax.random.key(0), starts, budget=2000).num_modes == 1
     assert explore(humps(2.2), jax.random.key(0), starts, budget=2000).num_modes == 2
+
+
+def corners(count, dimension=5):
+    """Modes at corners of a cube."""
+    places = np.array([[(one >> bit) & 1 for bit in range(dimension)] for one in range(count)])
+    eye = np.eye(dimension)
+    return [Mode(place.astype(float), 0.0, eye, eye, eye, 1) for place in places]
+
+
+def test_sums_of_modes_are_where_others_should_be():
+    """From three corners of a square to the fourth; of a cube, only whole numbers."""
+    jumps = Jumps(jax.random.key(0))
+    points, scales = jumps.from_sums(corners(4)[:3])
+    assert {tuple(point[:2]) for point in points} == {(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)}
+    np.testing.assert_array_equal(scales, 1.0)
+
+
+def test_jumps_are_of_the_kind_that_finds_more():
+    """One that has found 30 modes for what another found none is taken nine times in ten.
+
+    Exact binomial tails at 1e-6 each; 400 batches show a change of the share by 0.08.
+    """
+    for better in (0, 1):
+        jumps, modes = Jumps(jax.random.key(better)), corners(8)
+        for kind in (0, 1):
+            jumps.is_sum = bool(kind)
+            jumps.learn(30 * (kind == better), 3000)
+        taken = 0
+        for _ in range(400):
+            jumps.batch(modes)
+            taken += jumps.is_sum == bool(better)
+        low, high = binomial_range(400, 0.9, 2e-6)
+        assert low <= taken <= high
+    jumps = Jumps(jax.random.key(0))
+    for _ in range(10):
+        jumps.batch(corners(2))  # of two modes there are no such sums
+        assert not jumps.is_sum
+
+
+def test_modes_are_too_many_where_there_are_hundreds_more():
+    """66 modes, most of them found once: of 30 twice, few are missing; of one, a thousand."""
+    assert not with_hits(np.repeat([1, 2], [36, 30])).are_too_many
+    assert with_hits(np.repeat([1, 2], [65, 1])).are_too_many
+    assert unseen_modes(np.array([1, 1, 1, 2, 5])) == 4.5
+    assert unseen_modes(np.array([1, 1, 1, 5])) == 3
+    assert unseen_modes(np.array([7, 5, 1])) == 0
+
+
+def two_widths(width, dimension):
+    """A standard normal law and one of another width and as much mass, six deviations away."""
+    away = 6.0 / np.sqrt(dimension)
+
+    def logdensity(x):
+        narrow = -jnp.sum((x - away) ** 2) / (2 * width**2) - dimension * jnp.log(width)
+        return jnp.logaddexp(-jnp.sum(x**2) / 2, narrow)
+
+    return logdensity
+
+
+def after(num_relaxations, dimension):
+    """One mode, after some relaxations."""
+    return with_hits(np.array([1]))._replace(
+        location=np.zeros((1, dimension)), num_relaxations=num_relaxations
+    )
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_three_of_the_jumps_land_where_a_mode_of_the_stated_width_dominates(dimension):
+    """Of 1000; of 20 times as many 60, between 30 and 120 (Poisson: 1e-5 below 30, 1e-11 above).
+
+    A resolution that is half of it has a quarter of these, and an eighth in three dimensions.
+    """
+    width, eye = after(1000, dimension).resolution, np.eye(dimension)
+    jumps, mode = Jumps(jax.random.key(0)), Mode(np.zeros(dimension), 0.0, eye, eye, eye, 1)
+    points = np.concatenate([jumps.from_modes([mode])[0] for _ in range(20_000 // 16)])
+    own = -np.sum(points**2, axis=1) / 2
+    apart = np.sum((points - 6 / np.sqrt(dimension)) ** 2, axis=1)
+    assert 30 <= np.sum(-apart / (2 * width**2) - dimension * np.log(width) > own) <= 120
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_a_mode_of_the_stated_width_is_found(dimension):
+    """With three hits expected, in 95 % of all searches; of 30, exact binomial tail at 1e-6.
+
+    At a third of that width, the ratio of the volumes, it was found in 8 to 12 of 30.
+    """
+    width = after(800, dimension).resolution
+    density, found = two_widths(width, dimension), 0
+    for seed in range(30):
+        starts = np.random.default_rng(seed).normal(size=(8, dimension))
+        modes = explore(density, jax.random.key(seed), jnp.asarray(starts), budget=20_000)
+        found += modes.num_modes == 2
+    assert found >= binomial_range(30, 0.95, 2e-6)[0]
 
 
 def with_hits(times):

@@ -19,7 +19,7 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
 from ._bridge import Evidence
-from ._explore import Atlas, Modes, neighbour_basis, search
+from ._explore import AWAY, Atlas, Modes, neighbour_basis, search
 from ._free import by_walking
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
 from ._local import Maker, check_local, name_of
@@ -27,6 +27,7 @@ from ._many import (
     GOOD_FOR_ONE,
     LEAST_LEFT,
     MOST_RESTARTS,
+    MOST_UNSEEN,
     Basins,
     Monitor,
     Plan,
@@ -34,6 +35,7 @@ from ._many import (
     adapt_ladder,
     basins_of,
     components_of,
+    doubted,
     draw,
     draws_of,
     evidence,
@@ -332,16 +334,14 @@ class _Run:
         if target.local is not None:
             name, cost = name_of(target.local), ladder.local_cost
             kernel += f"; local moves by {name}, {cost:.1f} evaluations each"
-        pooled = is_pooled(ladder.prior)
-        listed = None if pooled else found_modes(target, modes, basins, components)
+        listed, log_z, unseen = None, evidence(ladder, result), 0.0
+        if not is_pooled(ladder.prior):
+            found = found_modes(target, modes, basins, components)
+            listed, log_z, unseen = doubted(found, log_z)
+        if unseen > MOST_UNSEEN:
+            reasons.append(_much_unseen(unseen))
         return self.ended(
-            result,
-            listed,
-            evidence(ladder, result),
-            reasons,
-            kernel,
-            _searched(modes),
-            _unseen(modes),
+            result, listed, log_z, reasons, kernel, _searched(modes), _unseen(modes, unseen)
         )
 
     def by_nuts(self, modes: Modes) -> AutoResult:
@@ -458,13 +458,27 @@ def _likely_more(chance: float) -> str:
     )
 
 
-def _unseen(modes: Modes) -> str:
+def _much_unseen(unseen: float) -> str:
+    return (
+        f"Modes that were not found may have {unseen:.2f} of the mass, going by those that were "
+        "found once. Give a larger budget, or starts in other places."
+    )
+
+
+def _unseen(modes: Modes, mass: float = 0.0) -> str:
     """Which modes would have been missed, at least."""
     if not modes.num_modes:
         return GIVEN
+    missed = ""
+    if mass > 0:
+        missed = (
+            f"Modes that were not found may have {mass:.2g} of the mass, going by those found "
+            "once; standard errors include that. "
+        )
     return (
-        f"A mode narrower than about {modes.resolution:.2g} of the width of those found would "
-        f"probably have been missed, as its volume is too small to be hit. {GIVEN}"
+        f"{missed}A mode narrower than about {modes.resolution:.2g} of the width of those found, "
+        f"{AWAY:.0f} of their standard deviations away, would probably have been missed, as its "
+        f"volume is too small to be hit. {GIVEN}"
     )
 
 

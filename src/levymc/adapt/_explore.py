@@ -1,7 +1,8 @@
 r"""The modes of a log density, found from anywhere without a scale to set.
 
 Points relax uphill.  From a mode that is known, jumps of all lengths start the next relaxations:
-log-uniform radii, and α-stable draws isotropically and along single coordinates.
+log-uniform radii, and α-stable draws isotropically and along single coordinates.  Where modes come
+by several choices that do not depend on each other, all of them are differences away from others.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,10 @@ BATCH = 16  # relaxations at once
 AHEAD = 16  # batches of jumps that are drawn at once
 LARGEST_RADIUS = 300.0
 ALPHA = 1.2
+COMBINING = (0.1, 0.9)  # of the batches, at least and at most, are of sums of known modes
+ONE_FOUND = 1000.0  # evaluations for a mode, by which a kind of jumps is judged before it is tried
+AWAY = 6.0  # standard deviations, for which the resolution is stated
+AT_A_DISTANCE = 0.12  # of all jumps lead there, for each unit of log distance
 PATIENCE = 0.08  # of the budget may pass without a new mode
 FLOOR = 1e-5  # of the curvatures, in units of the largest
 POLISHED = 0.01  # nats that a Newton step would still gain
@@ -31,6 +36,7 @@ NEIGHBOURS = 3
 NEGLIGIBLE = 12.0  # nats of log mass below the best
 HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
 MANY = 64
+TOO_MANY = 256
 MOST_NEIGHBOURS = 300
 NEIGHBOURHOOD = 30.0  # the largest radius around a mode in which its neighbours are looked for
 NEW = 0.3  # of its length, by which a direction must leave those that are known
@@ -70,19 +76,34 @@ class Modes(NamedTuple):
 
     @property
     def resolution(self) -> float:
-        """The width, in units of those found, below which a mode would probably be missed.
+        r"""The width, in units of those found, below which a mode would probably be missed.
 
-        A relaxation finds a mode of ρ times the width of the known ones with a probability of the
-        order of ρ^d, the ratio of the volumes: of n relaxations three would, for this ρ.
+        One of ρ times the width of a known one, with the same mass and r = 6 of that one's standard
+        deviations away, dominates in a ball of radius R = ρ √(2 d log 1/ρ + r²), in which a jump
+        lands with the probability g (R/r)^d / d, if g of all jumps are in a unit of log distance.
+        Of n relaxations three would find it, for this ρ, if not for a larger one ρ^d = 3/n, by
+        the ratio of the volumes, which is the rule in many dimensions.
         """
-        dimension = self.location.shape[1]
-        return float(min(1.0, (3 / max(self.num_relaxations, 3)) ** (1 / dimension)))
+        dimension, count = self.location.shape[1], max(self.num_relaxations, 3)
+        widths = np.geomspace(1e-4, 1.0, 2000)
+        radii = widths * np.sqrt(AWAY**2 - 2 * dimension * np.log(widths)) / AWAY
+        is_found = AT_A_DISTANCE / dimension * radii**dimension >= 3 / count
+        narrowest = float(widths[np.argmax(is_found)]) if np.any(is_found) else 1.0
+        return max(narrowest, float((3 / count) ** (1 / dimension)))
 
     @property
     def are_too_many(self) -> bool:
-        """Whether listing them is hopeless."""
-        hit_once = np.mean(self.times_found == 1) if self.num_modes else 0.0
-        return self.num_modes >= MANY and hit_once > 0.5 and self.chance_of_another > 0.2
+        """Whether listing them is hopeless, by Chao's estimate of how many there are."""
+        is_begun = self.num_modes < MANY or np.mean(self.times_found == 1) <= 0.5
+        if is_begun or self.chance_of_another <= 0.2:
+            return False
+        return self.num_modes + unseen_modes(self.times_found) > TOO_MANY
+
+
+def unseen_modes(times_found: np.ndarray) -> float:
+    """Chao's estimate of how many were not found, by those found once and twice [chao1984]."""
+    once, twice = (int(np.sum(times_found == times)) for times in (1, 2))
+    return once**2 / (2 * twice) if twice else once * (once - 1) / 2
 
 
 def explore(
@@ -95,8 +116,10 @@ def explore(
     .. math:: y = μ + L v \quad\text{or}\quad y = μ + s v, \qquad
        v = R z,\; \log R \sim U(0, \log 300),
 
-    or from v with SαS(1.2) coordinates, all of them or one.  BFGS climbs from there, until it is at
-    a top or near to what is known.  Two tops without a dip of 0.2 nats between them are one.
+    or from v with SαS(1.2) coordinates, all of them or one; or from μ₁ + μ₂ − μ₃, the fourth corner
+    of a parallelogram of three known modes, as often as that finds more for what it costs.  BFGS
+    climbs from there, until it is at a top or near to what is known.  Two tops without a dip of 0.2
+    nats between them are one.
 
     Targets: nothing: it finds what it finds.  Not valid when: log φ has no gradient.  A mode much
     narrower than its distance from all others may be missed, the more so the more dimensions.
@@ -141,7 +164,9 @@ def search(
     begun, last, known = target.evaluations, target.evaluations, len(atlas.modes)
     random = Jumps(key)
     while atlas.modes and target.evaluations - begun < budget:
-        atlas.relax(*random.from_modes(atlas.modes))
+        before = target.evaluations
+        atlas.relax(*random.batch(atlas.modes))
+        random.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
             report(known)
@@ -180,6 +205,7 @@ class Jumps:
     def __init__(self, key: Any) -> None:
         self.key, self.count = key, 0
         self.heavy = np.zeros((0, 0))
+        self.is_sum, self.found, self.spent = False, np.zeros(2), np.zeros(2)
 
     def _next(self) -> tuple[Any, np.random.Generator]:
         self.count += 1
@@ -209,6 +235,28 @@ class Jumps:
             points.append(mode.location + stretch)
             scales.append(mode.scale)
         return np.array(points), np.array(scales)
+
+    def from_sums(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
+        """A batch of points μ₁ + μ₂ − μ₃, of three modes each, and the scales of the first."""
+        _, rng = self._next()
+        chosen = [rng.choice(len(modes), 3, replace=False) for _ in range(BATCH)]
+        places = np.array([mode.location for mode in modes])
+        points = [places[one] + places[two] - places[three] for one, two, three in chosen]
+        return np.array(points), np.array([modes[one].scale for one, _, _ in chosen])
+
+    def batch(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
+        """Of the kind that finds more modes for its evaluations more often."""
+        self.is_sum = False
+        if len(modes) > 2:
+            rates = (1 + self.found) / (ONE_FOUND + self.spent)
+            _, rng = self._next()
+            self.is_sum = bool(rng.random() < np.clip(rates[1] / rates.sum(), *COMBINING))
+        return self.from_sums(modes) if self.is_sum else self.from_modes(modes)
+
+    def learn(self, found: int, spent: int) -> None:
+        """What the last batch found, and what it cost."""
+        self.found[int(self.is_sum)] += found
+        self.spent[int(self.is_sum)] += spent
 
 
 def _direction(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:

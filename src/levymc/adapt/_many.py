@@ -11,7 +11,7 @@ from levymc.run import Result, resume
 
 from ._adapted import info_of, whole
 from ._bridge import FEWEST_DRAWS, Evidence, bridged, effective_size
-from ._explore import Atlas, Modes
+from ._explore import Atlas, Modes, unseen_modes
 from ._fit import log_components
 from ._ladder import (
     FEWEST_STEPS,
@@ -42,6 +42,8 @@ DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
 FEWEST_EFFECTIVE = 400
 MOST_RANKED = 2000  # draws of a system
+FEW_TIMES = 3  # that a mode was found, which then is like those that were not
+MOST_UNSEEN = 0.05  # of the mass, in modes that were not found
 GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
 ENOUGH_SEEN = 2  # the round in which that is given up
 
@@ -225,6 +227,18 @@ def weights_of(components: np.ndarray, basins: Basins) -> tuple[np.ndarray, np.n
     return each.mean(axis=0), np.sqrt(variance)
 
 
+def unseen_mass(times_found: np.ndarray, weight: np.ndarray) -> float:
+    r"""The root mean square of the mass of modes that were not found, n₀ by Chao's estimate.
+
+    If they are like those that were found a few times, of mean weight w̄ and mean square v, their
+    mass has the mean n₀ w̄ and the variance n₀ v.
+    """
+    few, count = weight[times_found <= FEW_TIMES], unseen_modes(times_found)
+    if not count:
+        return 0.0
+    return float(min(np.sqrt((count * few.mean()) ** 2 + count * np.mean(few**2)), 1.0))
+
+
 def found_modes(target: Target, modes: Modes, basins: Basins, components: np.ndarray) -> FoundModes:
     weight, error = weights_of(components, basins)
     order = np.argsort(-weight, kind="stable")
@@ -235,6 +249,14 @@ def found_modes(target: Target, modes: Modes, basins: Basins, components: np.nda
         modes.log_mass[order],
         modes.times_found[order],
     )
+
+
+def doubted(modes: FoundModes, log_z: Evidence) -> tuple[FoundModes, Evidence, float]:
+    """Standard errors with what modes would change that were not found, and the mass of those."""
+    unseen = unseen_mass(modes.times_found, modes.weight)
+    errors = np.hypot(modes.standard_error, unseen * modes.weight)
+    error = float(np.hypot(log_z.standard_error, unseen))
+    return modes._replace(standard_error=errors), log_z._replace(standard_error=error), unseen
 
 
 def evidence(ladder: Ladder, result: Result) -> Evidence:
