@@ -25,7 +25,7 @@ SETTLING = 2  # the first round after which adaptation may end
 SETTLED = 1.02  # times the harmonic acceptance before, below which it does
 # Harmonic acceptance of one mode after a round below which no mixture is expected to fit: later
 # rounds add components, and those of skew targets begin low.
-HOPELESS = {2: 0.2, 3: 0.4}
+HOPELESS = {2: 0.2, 3: 0.3}
 FIRST_RUNGS = 8
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32)  # each number is another program
 GOOD, POOR = 0.8, 0.05  # harmonic acceptance

@@ -42,7 +42,7 @@ DISAGREEING = 1.05
 FEWEST_TOURS = 10.0
 FEWEST_EFFECTIVE = 400
 MOST_RANKED = 2000  # draws of a system
-GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
+GOOD_FOR_ONE = 0.35  # harmonic acceptance from which on one mode is sampled from its reference
 
 
 class Sampled(NamedTuple):
