@@ -1,8 +1,8 @@
 """A hundred thousand data, two modes: SGLD stays in one, rare Lévy jumps weigh both.
 
 A quantity is measured through its square, so that its sign is unknown but for the prior, which
-prefers the positive one by nearly e to 1.  SGLD looks at a thousand data a step and never changes sign.
-A Lévy jump every twenty steps, tested on all data, does, and adds no bias of its own.
+prefers the positive one by nearly e to 1.  SGLD looks at a thousand data a step and never changes
+the sign.  A Lévy jump every twenty steps, tested on all data, does, and adds no bias of its own.
 
     python examples/minibatch_jumps.py [--out minibatch_jumps.png] [--small]
 """

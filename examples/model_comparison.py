@@ -7,7 +7,6 @@ finds and weighs them, and gives the log marginal likelihood with its standard e
 """
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -59,7 +58,7 @@ def main():
     parser.add_argument("--small", action="store_true", help="few draws, for a quick look")
     options = parser.parse_args()
     budget, counts = (10_000, (1, 2)) if options.small else (30_000, (1, 2, 3))
-    fits = {count: found for count, found in zip(counts, map(partial(fit, budget), counts))}
+    fits = {count: fit(budget, count) for count in counts}
     for count, found in fits.items():
         evidence = found.log_evidence
         print(

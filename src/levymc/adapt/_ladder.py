@@ -23,6 +23,9 @@ FEWEST_STEPS = 8  # of a round
 MOST_OVER = 1.5  # times what adaptation should cost, where rounds are of the fewest steps
 SETTLING = 2  # the first round after which adaptation may end
 SETTLED = 1.02  # times the harmonic acceptance before, below which it does
+# Harmonic acceptance of one mode after a round below which no mixture is expected to fit: later
+# rounds add components, and those of skew targets begin low.
+HOPELESS = {2: 0.2, 3: 0.3}
 FIRST_RUNGS = 8
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32)  # each number is another program
 GOOD, POOR = 0.8, 0.05  # harmonic acceptance
@@ -166,7 +169,7 @@ def _tried(target: Target, key: Any, prior: Fit, places: int) -> tuple[Fit, floa
     the variance; of one mode this is seen at once, of several when the rounds fit them.
     """
     fits = [prior]
-    if len(prior.weights) == 1 and target.has_gradient and not is_pooled(prior):
+    if is_one_mode(target, prior):
         fits = [_of_curvature(prior, degrees) for degrees in FIRST_DEGREES]
     keys, drawn = jax.random.split(key, TRIAL), []
     for number, fit in enumerate(fits):
@@ -228,10 +231,11 @@ def rounds(
     key: Any,
     ladder: Ladder,
     budget: int,
-    look: Callable[[Ladder, Draws, int], bool],
+    look: Callable[[Ladder, Draws], bool],
 ) -> Ladder:
     """Adapt in rounds that get longer; `look` at each, and end early if it wants to."""
     begun = target.evaluations
+    can_give_up = target.local is None and is_one_mode(target, ladder.prior)  # as NUTS takes over
     for number, share in enumerate(LENGTHS):
         shortest = NUM_SYSTEMS * (FEWEST_STEPS * ladder.cost + 1)
         if number and target.evaluations - begun + shortest > MOST_OVER * budget:
@@ -239,11 +243,13 @@ def rounds(
         steps = int(budget * share / (NUM_SYSTEMS * ladder.cost))
         result = whole(run(target, jax.random.fold_in(key, number), ladder, steps, gain=1.0))
         draws = draws_of(target, result)
-        if look(ladder, draws, number):
+        if look(ladder, draws):
             return ladder
         before = ladder.harmonic
         ladder = _adapted(target, jax.random.fold_in(key, number), ladder, result, draws, number)
         if number >= SETTLING and _is_settled(ladder, before):
+            return ladder
+        if can_give_up and ladder.harmonic < HOPELESS.get(number, 0.0):
             return ladder
     return ladder
 
@@ -420,6 +426,11 @@ def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Lad
 
 def is_pooled(fit: Fit) -> bool:
     return len(fit.weights) == 1 and fit.degrees[0] == 30.0
+
+
+def is_one_mode(target: Target, prior: Fit) -> bool:
+    """Whether a search by gradients found one mode."""
+    return len(prior.weights) == 1 and target.has_gradient and not is_pooled(prior)
 
 
 def _remembering(ladder: Ladder, draws: Draws) -> Ladder:

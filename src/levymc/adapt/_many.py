@@ -44,8 +44,7 @@ FEWEST_EFFECTIVE = 400
 MOST_RANKED = 2000  # draws of a system
 FEW_TIMES = 3  # that a mode was found, which then is like those that were not
 MOST_UNSEEN = 0.05  # of the mass, in modes that were not found
-GOOD_FOR_ONE = 0.5  # harmonic acceptance from which on one mode is sampled from its reference
-ENOUGH_SEEN = 2  # the round in which that is given up
+GOOD_FOR_ONE = 0.35  # harmonic acceptance from which on one mode is sampled from its reference
 
 
 class Sampled(NamedTuple):
@@ -120,15 +119,13 @@ def adapt_ladder(
     directions: Directions | None = None,
 ) -> tuple[Ladder, bool]:
     """Adapt to the modes that are known; the second is whether another was found on the way."""
-    is_new, is_single = False, monitor.atlas is not None and len(prior.weights) == 1
-    can_end = is_single and target.local is None  # as NUTS takes over
+    is_new = False
 
-    def look(ladder: Ladder, draws: Draws, number: int) -> bool:
+    def look(ladder: Ladder, draws: Draws) -> bool:
         nonlocal is_new
         plan.tell("adapting", target.evaluations, f"{len(ladder.betas)} rungs")
         is_new = restart < MOST_RESTARTS and monitor.finds_more(draws)
-        is_hopeless = can_end and number == ENOUGH_SEEN and ladder.harmonic < GOOD_FOR_ONE / 2
-        return is_new or is_hopeless
+        return is_new
 
     key_begin, key_rounds = jax.random.split(key)
     ladder = begin(target, key_begin, prior, directions)

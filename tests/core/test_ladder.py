@@ -1,0 +1,71 @@
+"""How long a ladder adapts: as long as a mixture may come to fit, and no longer."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from levymc.adapt import _ladder
+from levymc.adapt._reference import Fit
+
+BUDGET = 100_000
+
+
+def prior(count=1, degrees=8.0):
+    """Of modes one beside the other."""
+    places = np.arange(2.0 * count).reshape(count, 2)
+    eye = np.tile(np.eye(2), (count, 1, 1))
+    return Fit(np.ones(count) / count, places, eye, np.full(count, degrees), np.arange(count))
+
+
+@pytest.fixture
+def rounds_of(monkeypatch):
+    """The number of rounds in which fits of these harmonic acceptances are made."""
+
+    def count(harmonics, given, **properties):
+        made = iter(harmonics)
+        ladder = SimpleNamespace(prior=given, cost=1.0, betas=np.ones(1), harmonic=0.0)
+        monkeypatch.setattr(_ladder, "run", lambda *given, **named: None)
+        monkeypatch.setattr(_ladder, "whole", lambda result: result)
+        monkeypatch.setattr(_ladder, "draws_of", lambda *given: None)
+        monkeypatch.setattr(
+            _ladder,
+            "_adapted",
+            lambda *given: SimpleNamespace(**{**vars(ladder), "harmonic": next(made)}),
+        )
+        about = {"evaluations": 0, "has_gradient": True, "local": None, **properties}
+        looks = []
+        _ladder.rounds(
+            SimpleNamespace(**about),
+            jax.random.key(0),
+            ladder,
+            BUDGET,
+            lambda *given: bool(looks.append(given)),
+        )
+        return len(looks)
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("harmonics", "number"),
+    [
+        ([0.02, 0.17, 0.41, 0.50, 0.60], 5),  # a skew mode, of which a mixture is learned slowly
+        ([0.10, 0.10, 0.34, 0.62, 0.65], 5),
+        ([0.27, 0.43, 0.07], 3),  # a funnel
+        ([0.05, 0.10, 0.25, 0.28], 4),
+        ([0.02, 0.11, 0.27, 0.39, 0.45], 5),
+        ([0.85, 0.85, 0.85], 3),  # settled
+    ],
+)
+def test_one_mode_is_given_up_when_no_mixture_will_fit(rounds_of, harmonics, number):
+    assert rounds_of(harmonics, prior()) == number
+
+
+def test_what_nuts_cannot_take_over_is_not_given_up(rounds_of):
+    poor = [0.01] * 5
+    assert rounds_of(poor, prior(2)) == 5
+    assert rounds_of(poor, prior(degrees=30.0)) == 5  # many modes in one
+    assert rounds_of(poor, prior(), has_gradient=False) == 5
+    assert rounds_of(poor, prior(), local=object()) == 5
