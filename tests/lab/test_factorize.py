@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from levymc import algorithms
+from levymc import algorithms, models
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
 from levymc_lab.factorize import _model, _run
@@ -113,7 +113,10 @@ def test_a_fit_says_how_good_it_is(name, request):
     assert sorted(file.name for file in out.iterdir()) == sorted([*OUTPUTS, "manifest.json"])
 
 
-def test_the_method_and_its_progress_are_told(sweeps):
+def test_the_method_and_its_progress_are_told(table, sweeps):
+    settings = factorize.Settings(rank=3, steps=100, method="gibbs")
+    sampler = _model.sampler_of(factorize.prepare(table, sweeps.out, settings), 0.5)
+    assert isinstance(sampler, models.GibbsFactorization)
     manifest = manifest_of(sweeps.out)
     assert manifest["identity"]["method"] == "gibbs"
     assert manifest["num_draws"] == 80
