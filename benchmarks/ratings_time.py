@@ -215,12 +215,12 @@ def methods() -> list[Method]:
     ]
     shares = [
         Stage("sgld", int(300 / share), max(1, int(1 / share)), eta, 100.0, share)
-        for share, eta in ((0.03, 0.1), (0.03, 0.2), (0.3, 0.6), (0.3, 0.9))
+        for share, eta in ((0.03, 0.1), (0.03, 0.2), (0.3, 0.2), (0.3, 0.4))
     ]
-    early = Stage("sgld", 200, 200, 0.4, 100.0)
+    early = Stage("sgld", 200, 200, 0.2, 100.0)
     late = [
         Stage("sgld", int(300 / share), max(1, int(1 / share)), eta, 100.0, share)
-        for share, eta in ((0.3, 0.6), (0.3, 0.9), (0.5, 0.9))
+        for share, eta in ((0.3, 0.2), (0.3, 0.4), (0.5, 0.3))
     ]
     few = (30, 60, 100, 200)
     return [
