@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from levymc import algorithms
+from levymc import algorithms, models
 from levymc_lab import data, factorize
 from levymc_lab.cli import app
 from levymc_lab.factorize import _model, _run
 
 STEPS = 400
 OPTIONS = ("--steps", STEPS, "--rank", 3)
+SWEEPS = ("--steps", 100, "--rank", 3, "--method", "gibbs")
 OUTPUTS = ("predictions.csv", "factors.npz", "factors-README.md")
 
 
@@ -70,26 +71,39 @@ class Fit(NamedTuple):
     killed: Path
 
 
-@pytest.fixture(scope="module")
-def fit(table, tmp_path_factory):
-    folder, reports = tmp_path_factory.mktemp("fit"), []
+def watched_fit(folder, table, options, kill_at):
+    reports = []
     out, killed, whole_run = folder / "new", folder / "killed", factorize.run
 
     def watch(progress):
         reports.append(progress)
-        if progress.phase == "sampling" and progress.done == 200:
+        if progress.phase == "sampling" and progress.done == kill_at:
             shutil.copytree(out, killed)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_model, "COMMIT_SECONDS", 0.0)
         patch.setattr(factorize, "run", lambda job, _: whole_run(job, watch))
-        result = levymc("factorize", table, "--out", out, *OPTIONS)
+        result = levymc("factorize", table, "--out", out, *options)
     assert result.exit_code == 0, result.output
     return Fit(out, result.stdout, reports, killed)
 
 
-def test_a_fit_says_how_good_it_is(fit):
+@pytest.fixture(scope="module")
+def fit(table, tmp_path_factory):
+    """By stochastic gradients."""
+    return watched_fit(tmp_path_factory.mktemp("fit"), table, OPTIONS, 200)
+
+
+@pytest.fixture(scope="module")
+def sweeps(table, tmp_path_factory):
+    """By the Gibbs sampler."""
+    return watched_fit(tmp_path_factory.mktemp("sweeps"), table, SWEEPS, 40)
+
+
+@pytest.mark.parametrize("name", ["fit", "sweeps"])
+def test_a_fit_says_how_good_it_is(name, request):
     """Seeds are fixed.  A fit that learnt nothing would have the error of the mean rating."""
+    fit = request.getfixturevalue(name)
     out = fit.out
     assert "RMSE on 150 held-out ratings" in fit.stdout
     scores = manifest_of(out)["scores"]
@@ -97,6 +111,34 @@ def test_a_fit_says_how_good_it_is(fit):
     assert 0.75 < scores["interval_coverage"] <= 1  # 0.9 of 150, give or take six deviations
     assert manifest_of(out)["num_divergent_steps"] == 0
     assert sorted(file.name for file in out.iterdir()) == sorted([*OUTPUTS, "manifest.json"])
+
+
+def test_the_method_and_its_progress_are_told(table, sweeps):
+    settings = factorize.Settings(rank=3, steps=100, method="gibbs")
+    sampler = _model.sampler_of(factorize.prepare(table, sweeps.out, settings), 0.5)
+    assert isinstance(sampler, models.GibbsFactorization)
+    manifest = manifest_of(sweeps.out)
+    assert manifest["identity"]["method"] == "gibbs"
+    assert manifest["num_draws"] == 80
+    assert "batch_size" not in manifest["sampler"]
+    assert "Gibbs, 100 steps" in sweeps.stdout
+    seen = [(progress.phase, progress.done) for progress in sweeps.reports[5:]]
+    assert seen == [("burn-in" if k < 21 else "sampling", k) for k in range(4, 101, 4)]
+    assert sweeps.reports[-1].rmse == pytest.approx(manifest["scores"]["rmse"], rel=1e-6)
+
+
+def test_sweeps_stopped_by_a_kill_end_with_the_same_bytes(table, sweeps, tmp_path, monkeypatch):
+    out, whole_run, seen = shutil.copytree(sweeps.killed, tmp_path / "fit"), factorize.run, []
+    assert not (out / "predictions.csv").exists()
+    monkeypatch.setattr(
+        factorize, "run", lambda job, _: whole_run(job, lambda progress: seen.append(progress.done))
+    )
+    assert levymc("factorize", table, "--out", out, *SWEEPS).exit_code == 0
+    assert seen[0] == 40
+    assert bytes_of(out) == bytes_of(sweeps.out)
+    refused = levymc("factorize", table, "--out", out, *SWEEPS[:-2])
+    assert refused.exit_code == 2
+    assert "its method is gibbs, not sg" in refused.stderr
 
 
 def test_predictions_have_the_ids_and_ratings_of_the_table(fit, table):
@@ -215,6 +257,9 @@ def test_draws_are_fewer_where_they_take_much_room():
     assert settings.draws(1000) == range(810, 4001, 10)
     assert len(settings.draws(10_000)) == 107  # every third
     assert len(settings.draws(10**7)) == 40
+    sweeps = factorize.Settings(method="gibbs")
+    assert sweeps.draws(9746) == range(39, 191)  # of MovieLens 1M, all
+    assert len(sweeps.draws(10**7)) == 38  # every fourth
 
 
 def test_progress_has_the_phase_and_the_running_error(fit):
@@ -406,8 +451,9 @@ def test_the_standard_input_is_read():
 
 
 def test_the_default_is_what_our_results_recommend():
-    """Lévy noise does not pay on ratings: README, and the experiments on MovieLens."""
-    assert factorize.Settings().alpha == 2
+    """Lévy noise does not pay on ratings, nor an exact posterior: README, and docs/ledger.md."""
+    assert factorize.Settings()[:2] == (10, 2)
+    assert factorize.Settings().method == "sg"
 
 
 @pytest.mark.parametrize(
@@ -421,6 +467,8 @@ def test_the_default_is_what_our_results_recommend():
         ("u,i,1\n", ["--noise", 0], "noise"),
         ("u,i,1\n", ["--rank", 62], "rank"),
         ("u,i,1\n", ["--steps", 10], "steps"),
+        ("u,i,1\n", ["--method", "als"], "one of sg, gibbs, got 'als'"),
+        ("u,i,1\n", ["--method", "gibbs", "--alpha", 1.5], "must be 2 with the method gibbs"),
     ],
 )
 def test_what_cannot_be_fitted_ends_with_2(tmp_path, content, options, message):

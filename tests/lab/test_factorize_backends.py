@@ -130,7 +130,7 @@ def test_both_backends_predict_equally_well(jobs):
     errors = []
     for number, (job, _) in enumerate(jobs.values()):
         predict = _model.Predict.of(job)
-        fast = _model._fast(job, 0.5)
+        fast = _model.sampler_of(job, 0.5)
         result = levymc.sample(
             fast.algorithm,
             jax.random.key(number),

@@ -2,7 +2,8 @@
 
 `prepare` reads and checks, and writes nothing; `run` fits, and can be interrupted at any time: the
 same call goes on.  On the command line this is ``levymc factorize``.  `predict` and `recommend` use
-a fit that is finished, as ``levymc predict`` and ``levymc recommend`` do.
+a fit that is finished, as ``levymc predict`` and ``levymc recommend`` do.  The method, stochastic
+gradients or the Gibbs sampler, is among the `Settings`.
 
 A folder of results holds::
 

@@ -91,20 +91,20 @@ def _known(rows: np.ndarray, trained: np.ndarray, num_rows: int) -> np.ndarray:
 
 
 def chain(job: Job, predict: Predict, noise: float, key: Array) -> Generator[Visit, None, None]:
-    """Stochastic-gradient FLA with steps that suit each row, from where the job's folder has it.
+    """The Gibbs sampler or stochastic gradients, from where the job's folder has the chain.
 
     Observed, in the model's units: "predicted", the mean over the draws that count.
     """
     settings = job.settings
     key_start, key_steps = jax.random.split(key)
-    fast = _fast(job, noise)
+    algorithm, ratings, _ = sampler_of(job, noise)
     return levymc.iterate(
-        Counting(fast.algorithm),
+        Counting(algorithm),
         key_steps,
         start_of(job, key_start),
-        settings.steps,
+        settings.num_steps,
         at=sorted({*settings.looks, *job.draws}),
-        minibatches=levymc.whole(fast.data),
+        minibatches=levymc.whole(ratings),
         observe={"predicted": levymc.observe.mean(predict.mean)},
         observe_every=job.draws,
         store=job.folder.chain,
@@ -127,9 +127,15 @@ def start_of(job: Job, key: Array) -> Position:
     }
 
 
-def _fast(job: Job, noise: float) -> models.FastFactorization:
-    training, settings = job.table.training, job.settings
+def sampler_of(job: Job, noise: float) -> models.GibbsFactorization | models.FastFactorization:
+    """The sampler of the method that was chosen."""
     given = given_of(job, noise)
+    return models.gibbs_factorization(**given) if job.is_gibbs else _fast(job, given)
+
+
+def _fast(job: Job, given: dict[str, Any]) -> models.FastFactorization:
+    """Stochastic-gradient FLA with steps that suit each row."""
+    training, settings = job.table.training, job.settings
     model = models.matrix_factorization(
         training.num_users,
         training.num_items,

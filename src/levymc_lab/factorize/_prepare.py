@@ -139,6 +139,10 @@ class Job(NamedTuple):
     starts_anew: bool
 
     @property
+    def is_gibbs(self) -> bool:
+        return self.settings.method == "gibbs"
+
+    @property
     def draws(self) -> range:
         """The steps that count."""
         return self.settings.draws(self.table.whole.num_users + self.table.whole.num_items)
@@ -179,6 +183,7 @@ def prepare(
     asked = None if predict is None else data.read_pairs(predict)
     identity = {
         **settings._asdict(),
+        "steps": settings.num_steps,
         "format": FORMAT,
         "ratings": table.digest,
         "scale": [end if math.isfinite(end) else None for end in scale.ends],
@@ -212,15 +217,21 @@ def new_manifest(job: Job) -> dict[str, Any]:
         "noise_is_estimated": settings.noise is None,
         "noise_error": None,
         "sampler": {
-            "batch_size": batch_size_of(job.table.training),
-            "step_size": STEP_SIZE,
             "burn_in": settings.burn_in,
             "steps_between_draws": job.draws.step,
-            "noise_truncated_at": TRUNCATION,
-            "has_curvature_steps": True,
             "has_biases": True,
-            "row_steps": {"s2": FACTOR_SQUARE, "c": settings.caution},
+            **({} if job.is_gibbs else _gradient_steps(job)),
         },
         **provenance(),
     }
     return json.loads(json.dumps(content))  # as it will be read
+
+
+def _gradient_steps(job: Job) -> dict[str, Any]:
+    return {
+        "batch_size": batch_size_of(job.table.training),
+        "step_size": STEP_SIZE,
+        "noise_truncated_at": TRUNCATION,
+        "has_curvature_steps": True,
+        "row_steps": {"s2": FACTOR_SQUARE, "c": job.settings.caution},
+    }

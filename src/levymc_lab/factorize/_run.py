@@ -123,7 +123,7 @@ def _progress(job: Job, visit: Visit, predict_now: Callable[[Position], Array]) 
         else np.asarray(predict_now(visit.states.position))
     )
     phase = "sampling" if is_sampling else "burn-in"
-    return Progress(phase, visit.step, job.settings.steps, _error(job, predicted))
+    return Progress(phase, visit.step, job.settings.num_steps, _error(job, predicted))
 
 
 def _error(job: Job, predicted: np.ndarray) -> float:

@@ -13,12 +13,10 @@ from levymc_lab import data
 
 HELD_OUT = 0.1  # share of the ratings
 BURN_IN = 0.2  # share of the steps
-EVERY = 10  # steps between draws that count, or a multiple of it where draws take much room
 DRAW_BYTES = 2**26  # of all draws that are kept, but
 FEWEST_DRAWS = 40  # are kept in any case
-BETWEEN_LOOKS = 20  # steps between two reports of progress, or more,
-MOST_LOOKS = 2000  # so that a long chain of short steps is not slowed down
-FEWEST_STEPS = 50  # four draws that count
+MOST_LOOKS = 2000  # reports of progress, so that a long chain of short steps is not slowed down
+FEWEST_STEPS = 50  # of stochastic gradients, four draws that count
 MOST_RANK = 61  # with biases, 63 columns: as many as the bits of a signed word
 
 # Chosen at alpha 1.8 and rank 10 on one split (seed 0) of MovieLens 1M and latest-small: after 4000
@@ -41,26 +39,57 @@ MOST_LEVELS = 256  # of the kernel
 MOST_ON_A_SCALE = 21  # different ratings, such as 0, 0.5, …, 10: so few are taken for a whole scale
 
 
+class Pace(NamedTuple):
+    """Of a sampler.
+
+    steps: of a chain, unless others are asked for.
+    every: steps between draws that count, or a multiple of it where draws take much room.
+    between_looks: steps between two reports of progress, or more.
+    """
+
+    steps: int
+    every: int
+    between_looks: int
+
+
+# On MovieLens 1M the Gibbs sampler's predictions hardly get better after some 100 sweeps, and of
+# 190 all draws are kept; stochastic gradients need thousands of steps (benchmarks/ratings_time.py).
+PACES = {"sg": Pace(4000, 10, 20), "gibbs": Pace(190, 1, 4)}
+
+
 class Settings(NamedTuple):
     """Of a fit.
 
     rank: columns of the factors, 1 to 61.
-    alpha: of the noise, in (1, 2]; 2 is SGLD, than which smaller ones do no better on ratings.
-    steps: of the chain.
+    alpha: of the noise of stochastic gradients, in (1, 2]; 2 is SGLD, than which smaller ones do no
+        better on ratings.
+    steps: of the chain, which are sweeps of the Gibbs sampler; if None, what is usual.
     seed: of all random numbers, the choice of held-out ratings among them.
     noise: standard deviation of a rating about its mean, in units of a rating; estimated if None.
+    method: "sg" for stochastic gradients, or "gibbs", which draws from the posterior exactly.  On
+        MovieLens its intervals hold what they say, and its predictions are a little worse.
     """
 
     rank: int = 10
     alpha: float = 2.0
-    steps: int = 4000
+    steps: int | None = None
     seed: int = 0
     noise: float | None = None
+    method: str = "sg"
+
+    @property
+    def pace(self) -> Pace:
+        return PACES[self.method]
+
+    @property
+    def num_steps(self) -> int:
+        """Of the chain."""
+        return self.pace.steps if self.steps is None else self.steps
 
     @property
     def burn_in(self) -> int:
         """Steps before the first that counts."""
-        return int(BURN_IN * self.steps)
+        return int(BURN_IN * self.num_steps)
 
     @property
     def caution(self) -> float:
@@ -69,16 +98,17 @@ class Settings(NamedTuple):
 
     def draws(self, num_rows: int) -> range:
         """The steps that count, of a model with so many users and items."""
-        first = EVERY * (self.burn_in // EVERY + 1)
+        every = self.pace.every
+        first = every * (self.burn_in // every + 1)
         most = max(FEWEST_DRAWS, DRAW_BYTES // (4 * (self.rank + 1) * num_rows))
-        candidates = range(first, self.steps + 1, EVERY)
+        candidates = range(first, self.num_steps + 1, every)
         return candidates[:: -(-len(candidates) // most)]
 
     @property
     def looks(self) -> list[int]:
         """The steps after which progress is reported, the last among them."""
-        every = max(BETWEEN_LOOKS, self.steps // MOST_LOOKS)
-        return [*range(every, self.steps, every), self.steps]
+        every = max(self.pace.between_looks, self.num_steps // MOST_LOOKS)
+        return [*range(every, self.num_steps, every), self.num_steps]
 
 
 DEFAULTS = Settings()
@@ -90,7 +120,16 @@ def check_settings(settings: Settings) -> None:
     if settings.rank > MOST_RANK:
         raise ValueError(f"`rank` must be at most {MOST_RANK}, got {settings.rank}.")
     check_interval("alpha", settings.alpha, 1.0, 2.0, includes_low=False, remedy="2 is SGLD.")
-    check_count("steps", settings.steps, "Some thousands are usual.", least=FEWEST_STEPS)
+    if settings.method not in PACES:
+        raise ValueError(f"`method` must be one of {', '.join(PACES)}, got {settings.method!r}.")
+    if settings.method == "gibbs" and settings.alpha != 2:
+        raise ValueError(
+            f"`alpha` must be 2 with the method gibbs, got {settings.alpha:g}: it draws from the "
+            "posterior itself, and no noise is added. Leave it out, or take the method sg."
+        )
+    if settings.steps is not None:
+        remedy = "Leave it out for what is usual."
+        check_count("steps", settings.steps, remedy, least=FEWEST_STEPS)
     check_seed("seed", settings.seed, "Give 0, say.")
     if settings.noise is not None:
         check_positive("noise", settings.noise, "Leave it out, and it is estimated.")
