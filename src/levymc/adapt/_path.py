@@ -112,7 +112,7 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
     value, error = mean_and_error(each)
     coarse = corrected(powers[::2], means[::2], variances[::2]).mean()
     is_even = len(powers) % 2 == 1 and len(powers) > FEWEST_RUNGS + 1
-    off = abs(coarse - value) / RATIO if is_even else math.nan
+    off = float(abs(coarse - value)) / RATIO if is_even else math.nan
     stones, notes = (math.nan, math.nan), []
     if noise_variances is None:
         stones, notes = _stepping_stones(powers, values)
