@@ -113,7 +113,8 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
     coarse = corrected(powers[::2], means[::2], variances[::2]).mean()
     is_even = len(powers) % 2 == 1 and len(powers) > FEWEST_RUNGS + 1
     off = float(abs(coarse - value)) / RATIO if is_even else math.nan
-    stones, notes = (math.nan, math.nan), []
+    stones: tuple[float, float] = (math.nan, math.nan)
+    notes: list[str] = []
     if noise_variances is None:
         stones, notes = _stepping_stones(powers, values)
     notes += _doubts(powers, values, off, error)
