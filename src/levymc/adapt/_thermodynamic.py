@@ -215,7 +215,7 @@ def thermodynamic_integration(
         num_steps=num_steps,
         burn_in=num_steps // 2 if burn_in is None else burn_in,
         thin=thin,
-        minibatches=batches(data, batch_size) if is_minibatch else None,
+        minibatches=None if batch_size is None else batches(data, batch_size),
         progress=progress,
     )
     found = [path_evidence(powers, *part) for part in zip(*draws[:2], strict=True)]
@@ -288,8 +288,9 @@ def _run(
     if how["keep"] is not _nothing:
         values = np.asarray(made.positions, np.float64).reshape(shape)
         return _Draws(values, [None] * len(steps), divergent)
-    both = (made.info.loglikelihood, made.info.noise_variance)
-    return _Draws(*(np.asarray(leaf, np.float64).reshape(shape) for leaf in both), divergent)
+    values = np.asarray(made.info.loglikelihood, np.float64).reshape(shape)
+    noises = np.asarray(made.info.noise_variance, np.float64).reshape(shape)
+    return _Draws(values, noises, divergent)
 
 
 def _notes(probe: SamplingAlgorithm[Any], num_divergent: int, is_estimated: bool) -> list[str]:

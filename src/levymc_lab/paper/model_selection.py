@@ -345,7 +345,7 @@ EXTRAS = {
 
 
 def summarise(config: Selection, results: Mapping[str, CellResult]) -> Tables:
-    tables: Tables = {}
+    tables: dict[str, Table] = {}
     curves = []
     for kind, caption in CAPTIONS.items():
         rows = []
@@ -415,7 +415,9 @@ def checks(config: Selection, tables: Tables) -> list[Check]:
 def _check_known(row: Mapping[str, Any]) -> Check:
     bias = row["step_bias"] if math.isfinite(row["step_bias"]) else 0.0
     spread = row["step_bias_error"] if math.isfinite(row["step_bias_error"]) else 0.0
-    error = math.hypot(row["standard_error"], spread, row["discretisation_error"])
+    # 2 T(η/2) − T(η) has the variance 4 V(η/2) + V(η), of which `spread` holds one of each.
+    own = row["standard_error"] * (math.sqrt(3) if spread else 1.0)
+    error = math.hypot(own, spread, row["discretisation_error"])
     return Check.below(
         f"evidence of a regression, {row['way']}: from the truth, in standard errors",
         abs(row["value"] - bias - row["truth"]) / error,
