@@ -25,6 +25,7 @@ def test_all_results_of_the_paper_are_there():
         "annealing",
         "contest-large",
         "contest-seconds",
+        "model-selection",
     }
 
 

@@ -18,6 +18,7 @@ MODULES = {
     "movielens-stability": "levymc_lab.paper.movielens_stability",
     "sbn-stepsize": "levymc_lab.paper.sbn_stepsize",
     "annealing": "levymc_lab.paper.annealing",
+    "model-selection": "levymc_lab.paper.model_selection",
     "contest": "levymc_lab.contest.experiment",
     "contest-large": "levymc_lab.contest.large",
     "contest-seconds": "levymc_lab.contest.seconds",

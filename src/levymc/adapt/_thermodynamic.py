@@ -1,0 +1,326 @@
+r"""Power posteriors p L^β for all β of a ladder, as the chains of one program."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from levymc._checks import check_count, check_function, check_key, check_positive
+from levymc._trees import module
+from levymc.algorithms import SamplingAlgorithm, as_algorithm, grad_estimator
+from levymc.run import batches, sample
+
+from ._path import PathEvidence, ladder, path_evidence
+
+Maker = Callable[[Any, Any], Any]
+KERNEL = (
+    "It makes an algorithm of a log density and a step size, such as levymc.mafla; of a gradient "
+    "estimator where `batch_size` is given, such as levymc.sgld."
+)
+OWN_LAW = ("fla", "sgfla")  # whose bias stays however small the step
+
+
+class PowerState(NamedTuple):
+    """That of the algorithm that makes the steps."""
+
+    inner: Any
+
+    @property
+    def position(self) -> Any:
+        return getattr(self.inner, "position", self.inner)
+
+
+class PowerInfo(NamedTuple):
+    """log L, or its estimate from the minibatch, where the step began; that estimate's variance."""
+
+    loglikelihood: Any
+    noise_variance: Any
+    is_divergent: Any
+
+
+@module(static=("kernel", "logprior_fn", "loglikelihood_fn"))
+class Power(SamplingAlgorithm[PowerState]):
+    """An algorithm for p L^β, β and step size among its numbers: a ladder is one sweep."""
+
+    takes_minibatch = False
+    kernel: Maker
+    logprior_fn: Callable[[Any], Any]
+    loglikelihood_fn: Callable[..., Any]
+    beta: Any
+    step_size: Any
+
+    @property
+    def name(self) -> str:
+        return "power posterior"
+
+    def init(self, position: Any, rng_key: Any = None) -> PowerState:
+        return PowerState(self._inner().init(position, rng_key=rng_key))
+
+    def step(self, key: Array, state: PowerState, *minibatch: Any) -> tuple[PowerState, PowerInfo]:
+        inner, info = self._inner().step(key, state.inner, *minibatch)
+        known = self._known(state.position, *minibatch)
+        return PowerState(inner), PowerInfo(*known, getattr(info, "is_divergent", False))
+
+    def _inner(self) -> SamplingAlgorithm[Any]:
+        return as_algorithm(self.kernel(self._target(), self.step_size))
+
+    def _target(self) -> Any:
+        def logdensity(position: Any) -> Array:
+            return self.logprior_fn(position) + _times(self.beta, self.loglikelihood_fn(position))
+
+        return logdensity
+
+    def _known(self, position: Any) -> tuple[Any, Any]:
+        return None, None  # log L is what the run keeps
+
+
+@module(static=("kernel", "logprior_fn", "loglikelihood_fn", "data_size"))
+class MinibatchPower(Power):
+    """The same from minibatches: the estimate is at the position that has not seen this one."""
+
+    takes_minibatch = True
+    data_size: int
+
+    def _target(self) -> Any:
+        return grad_estimator(
+            self.logprior_fn,
+            lambda position, point: _times(self.beta, self.loglikelihood_fn(position, point)),
+            self.data_size,
+        )
+
+    def _known(self, position: Any, *minibatch: Any) -> tuple[Any, Any]:
+        terms = jax.vmap(partial(self.loglikelihood_fn, position))(*minibatch)
+        variance = self.data_size**2 / terms.shape[0] * jnp.var(terms, ddof=1)
+        return self.data_size * jnp.mean(terms), variance
+
+
+def _times(beta: Any, value: Any) -> Array:
+    """β · value in the value's precision."""
+    return jnp.asarray(beta, jnp.result_type(value)) * value
+
+
+def thermodynamic_integration(
+    logprior_fn: Callable[[Any], Any],
+    loglikelihood_fn: Callable[..., Any],
+    kernel: Maker,
+    step_size: Any,
+    key: Any,
+    initial_positions: Any,
+    num_steps: int,
+    *,
+    betas: Any = 20,
+    burn_in: int | None = None,
+    thin: int = 1,
+    data: Any = None,
+    batch_size: int | None = None,
+    evaluates_all: bool = False,
+    progress: bool = True,
+) -> PathEvidence:
+    r"""The log evidence of a model by samplers of its power posteriors p L^β,
+
+    .. math:: \log Z = \log \int L(x)\, p(x)\, dx = \int_0^1 E_β[\log L]\, dβ ,
+
+    with full gradients or from minibatches, and by stepping stones where log L is known.  All rungs
+    and chains are chains of one program; `path_evidence` says how they are put together.
+
+    With `batch_size`, E_β[log L] is a mean of (N/|Ω|) Σ log p(y_i | x), each at a position that has
+    not seen its minibatch: unbiased for the law that the sampler has.  Stepping stones need
+    exp(δ log L), of which a minibatch gives no unbiased estimate: there are none, unless
+    `evaluates_all` looks at all data at the kept draws.
+
+    Targets: log Z, exactly for an exact sampler as its chains grow; but for the rule between the
+    rungs, see `PathEvidence.discretisation_error`.  Of an unadjusted one (`ula`, `sgld`) each rung
+    is biased by O(η): it is run with half the steps, too, and `step_bias` tells by how much the
+    result moved.  `fla` and `sgfla` with α < 2 have laws of their own, with tails in which the mean
+    of a quadratic log L is infinite: they are flagged.
+
+    Not valid when: chains do not reach a rung's law in the steps they have.  All start at the same
+    places, which for a model with modes is an invitation; for these `levymc.auto`, or
+    `levymc.adapt.log_evidence` of its draws, is the better way.
+
+    Args:
+        logprior_fn: log p up to a constant; p must be a law.
+        loglikelihood_fn: log L with all its constants; of one data point, called as (position,
+            data point), where `data` is given.
+        kernel: of (log density, step size), gives the algorithm, such as `levymc.mafla`, or of
+            (gradient estimator, step size) with `batch_size`, such as `levymc.sgld`.
+        step_size: η > 0, or a function of β: a posterior of N data is about √N times narrower
+            than its prior.
+        key: a JAX random key.
+        initial_positions: a pytree with the chains, at least two of them, along the first axis:
+            every rung starts there.
+        num_steps: of each chain after burn-in.
+        betas: from 0 to 1; or K, for (i/K)^5.
+        burn_in: steps before; a half of `num_steps` if not given.
+        thin: use every thin-th step.
+        data: the data points, a pytree with them along the first axis.
+        batch_size: data points of a minibatch, drawn with replacement.
+        evaluates_all: with `batch_size`, look at all data at each kept draw.
+        progress: show a bar, in a terminal.
+
+    Returns: `PathEvidence`.
+
+    Raises:
+        ValueError, TypeError: an argument outside its range; log L that is not finite at a draw.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, levymc
+        >>> y = jnp.array([0.5, 1.5, -0.2, 0.9])
+        >>> found = levymc.adapt.thermodynamic_integration(
+        ...     lambda x: -x * x / 2,
+        ...     lambda x: -jnp.sum((y - x) ** 2 + jnp.log(2 * jnp.pi)) / 2,
+        ...     levymc.mafla,
+        ...     lambda beta: 1 / (1 + 4 * beta),
+        ...     jax.random.key(0),
+        ...     jnp.zeros(8),
+        ...     400,
+        ...     betas=8,
+        ...     progress=False,
+        ... )
+        >>> truth = -2 * jnp.log(2 * jnp.pi) - jnp.log(5) / 2 - (y @ y - y.sum() ** 2 / 5) / 2
+        >>> bool(abs(found.value - truth) < 5 * found.standard_error), found.warnings
+        (True, ())
+
+    References: [friel2008]; [xie2011]; minibatches as in [simsekli2017], section 3.4.
+    """
+    check_function("kernel", kernel, KERNEL, 2)
+    num_steps = check_count("num_steps", num_steps, "Such as 1000.", least=4)
+    powers, is_minibatch = ladder(betas), batch_size is not None
+    if evaluates_all and not is_minibatch:
+        raise ValueError(
+            "`evaluates_all` must be False without `batch_size`, got True. All data are looked at."
+        )
+    whole = _of_all(logprior_fn, loglikelihood_fn, data)
+    rung: Power = Power(kernel, logprior_fn, whole, 1.0, 1.0)
+    if is_minibatch:
+        check_count("batch_size", batch_size, "At least two, for their variance.", least=2)
+        size = _data_size(data)
+        rung = MinibatchPower(kernel, logprior_fn, loglikelihood_fn, 1.0, 1.0, size)
+    steps = _step_sizes(step_size, powers)
+    probe = as_algorithm(kernel(rung._target(), steps[-1]))
+    is_estimated = is_minibatch and not evaluates_all
+    draws = _run(
+        rung,
+        check_key(key),
+        initial_positions,
+        np.outer((1.0, 0.5) if probe.is_exact is False else (1.0,), steps),
+        powers,
+        keep=_nothing if is_estimated else whole,
+        num_steps=num_steps,
+        burn_in=num_steps // 2 if burn_in is None else burn_in,
+        thin=thin,
+        minibatches=None if batch_size is None else batches(data, batch_size),
+        progress=progress,
+    )
+    found = [path_evidence(powers, *part) for part in zip(*draws[:2], strict=True)]
+    return _joined(found, _notes(probe, draws.num_divergent, is_estimated))
+
+
+def _of_all(logprior_fn: Any, loglikelihood_fn: Any, data: Any) -> Callable[[Any], Any]:
+    """log L of a position."""
+    check_function("logprior_fn", logprior_fn, "It is log p of a position.")
+    remedy = "Of a position; of (position, data point) where `data` is given."
+    check_function("loglikelihood_fn", loglikelihood_fn, remedy, 1 if data is None else 2)
+    if data is None:
+        return loglikelihood_fn
+    points = jax.tree.map(jnp.asarray, data)
+    return lambda position: jnp.sum(jax.vmap(partial(loglikelihood_fn, position))(points))
+
+
+def _nothing(position: Any) -> Array:
+    return jnp.zeros((), jnp.float32)
+
+
+def _data_size(data: Any) -> int:
+    if data is None:
+        raise ValueError(
+            "`data` must be given with `batch_size`, got None. Minibatches "
+            "are drawn from these points."
+        )
+    return len(jax.tree.leaves(data)[0])
+
+
+def _step_sizes(step_size: Any, powers: np.ndarray) -> np.ndarray:
+    given = step_size if callable(step_size) else lambda beta: step_size
+    steps = np.array([float(given(float(beta))) for beta in powers])
+    check_positive("step_size", steps, "Or a function of β that gives a positive number.")
+    return steps
+
+
+class _Draws(NamedTuple):
+    """log L with the axes (scale of the steps, β, chain, draw), and the variances of estimates."""
+
+    values: np.ndarray
+    noise_variances: Any
+    num_divergent: int
+
+
+def _run(
+    rung: Power,
+    key: Array,
+    initial_positions: Any,
+    steps: np.ndarray,
+    powers: np.ndarray,
+    **how: Any,
+) -> _Draws:
+    """All rungs, for each row of step sizes, as the chains of one run."""
+    num_chains = len(jax.tree.leaves(initial_positions)[0])
+    algorithms = [
+        dataclasses.replace(rung, beta=beta, step_size=step)
+        for row in steps
+        for beta, step in zip(powers, row, strict=True)
+        for _ in range(num_chains)
+    ]
+    starts = jax.tree.map(
+        lambda leaf: jnp.concatenate([jnp.asarray(leaf)] * steps.size), initial_positions
+    )
+    made: Any = sample(algorithms, key, starts, **how)
+    if made.is_interrupted:
+        raise KeyboardInterrupt
+    shape = (*steps.shape, num_chains, -1)
+    divergent = int(np.count_nonzero(made.info.is_divergent))
+    if how["keep"] is not _nothing:
+        values = np.asarray(made.positions, np.float64).reshape(shape)
+        return _Draws(values, [None] * len(steps), divergent)
+    values = np.asarray(made.info.loglikelihood, np.float64).reshape(shape)
+    noises = np.asarray(made.info.noise_variance, np.float64).reshape(shape)
+    return _Draws(values, noises, divergent)
+
+
+def _notes(probe: SamplingAlgorithm[Any], num_divergent: int, is_estimated: bool) -> list[str]:
+    notes = []
+    if probe.name in OWN_LAW:
+        notes.append(
+            f"{probe.name} does not sample p L^β for α < 2, however small its steps, and its tails "
+            "are so heavy that the mean of log L may be infinite. Take levymc.mafla, or "
+            "levymc.sgld for minibatches."
+        )
+    if num_divergent and probe.is_exact is not True:
+        notes.append(f"{num_divergent} steps were not made: take smaller ones.")
+    if is_estimated:
+        notes.append(
+            "No stepping stones: minibatches give no unbiased estimate of a power of L. With "
+            "evaluates_all=True all data are looked at, at each kept draw."
+        )
+    return notes
+
+
+def _joined(found: list[PathEvidence], notes: list[str]) -> PathEvidence:
+    """The evidence by the smallest steps, and how far it moved."""
+    last, notes = found[-1], [*found[-1].warnings, *notes]
+    if len(found) == 1:
+        return last._replace(warnings=tuple(notes))
+    bias = found[0].value - last.value
+    error = math.hypot(found[0].standard_error, last.standard_error)
+    if abs(bias) > last.standard_error:
+        notes.append(
+            f"Halving the steps changed it by {-bias:.2g} ± {error:.2g}: about as much bias may be "
+            f"left, beside a standard error of {last.standard_error:.2g}. Take smaller steps."
+        )
+    return last._replace(step_bias=bias, step_bias_error=error, warnings=tuple(notes))

@@ -1,0 +1,315 @@
+"""The evidence along power posteriors, against closed forms.
+
+Standard errors are over independent chains, and differences from the truth are compared with the
+quantile of their t law: the false-alarm rate is at most 1e-6 for each test, as far as a chain's
+mean over hundreds of draws is normal.  A shift of twice the bound is seen nearly always; tests say
+how large the bound may be.
+"""
+
+import functools
+import math
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import levymc
+from levymc import adapt
+
+FALSE_ALARM = 1e-6
+KEY = jax.random.key(3)
+NUM_CHAINS = 32
+RANDOM = np.random.default_rng(11)
+LOG_2_PI = math.log(2 * math.pi)
+
+
+def quantile(num_chains=NUM_CHAINS, num_tests=1):
+    return stats.t(num_chains - 1).isf(FALSE_ALARM / 2 / num_tests)
+
+
+class Mean:
+    """N numbers of N(x, 1), x of N(0, 1)."""
+
+    data = RANDOM.normal(0.7, 1.0, 200)
+    size = len(data)
+
+    @staticmethod
+    def logprior(x):
+        return -x * x / 2 + 3.0  # a constant of the prior is of no consequence
+
+    @staticmethod
+    def of_one(x, y):
+        return -((y - x) ** 2 + LOG_2_PI) / 2
+
+    @classmethod
+    def whole(cls, x):
+        return jnp.sum(cls.of_one(x, jnp.asarray(cls.data, jnp.result_type(x))))
+
+    @classmethod
+    def truth(cls):
+        total = cls.data.sum()
+        rest = cls.data @ cls.data - total**2 / (1 + cls.size)
+        return -(cls.size * LOG_2_PI + math.log(1 + cls.size) + rest) / 2
+
+    @classmethod
+    def sgld_means(cls, betas, steps, batch_size):
+        """E_β[log L] of the law of SGLD with minibatches, whose mean and variance are known."""
+        rate, spread = 1 + betas * cls.size, cls.data.var() / batch_size
+        mean = betas * cls.data.sum() / rate
+        noise = 2 * steps + (steps * betas * cls.size) ** 2 * spread
+        variance = noise / (1 - (1 - steps * rate) ** 2)
+        squares = np.sum((cls.data - mean[:, None]) ** 2, axis=1) + cls.size * variance
+        return -(cls.size * LOG_2_PI + squares) / 2
+
+
+def in_units(steps):
+    return lambda beta: steps / (1 + beta * Mean.size)
+
+
+class Regression:
+    """y of N(X w, 1) with five coefficients of N(0, 1)."""
+
+    design = RANDOM.normal(size=(60, 5))
+    y = design @ RANDOM.normal(size=5) + RANDOM.normal(size=60)
+
+    @classmethod
+    def truth(cls):
+        return stats.multivariate_normal(
+            np.zeros(60), np.eye(60) + cls.design @ cls.design.T
+        ).logpdf(cls.y)
+
+    @classmethod
+    def loglikelihoods(cls, betas, shape, random):
+        """log L at independent draws of each power posterior."""
+        found = []
+        for beta in betas:
+            covariance = np.linalg.inv(np.eye(5) + beta * cls.design.T @ cls.design)
+            center = beta * covariance @ cls.design.T @ cls.y
+            w = center + random.normal(size=(*shape, 5)) @ np.linalg.cholesky(covariance).T
+            quadratic = np.sum(w @ (cls.design.T @ cls.design) * w, axis=-1)
+            squares = cls.y @ cls.y - 2 * w @ (cls.design.T @ cls.y) + quadratic
+            found.append(-(squares + 60 * LOG_2_PI) / 2)
+        return np.stack(found)
+
+    @staticmethod
+    def logprior(w):
+        return -jnp.sum(w**2) / 2
+
+    @classmethod
+    def whole(cls, w):
+        residuals = jnp.asarray(cls.y, w.dtype) - jnp.asarray(cls.design, w.dtype) @ w
+        return -(jnp.sum(residuals**2) + 60 * LOG_2_PI) / 2
+
+
+def test_exact_draws_give_the_evidence_of_a_regression_both_ways():
+    """To a bound below 0.15, of a log evidence near −100; and three standard errors are three.
+
+    The latter in 20 repetitions: how many are outside is binomial, at the rate of the t law.
+    """
+    truth, random = Regression.truth(), np.random.default_rng(0)
+    betas = (np.arange(31) / 30) ** 5
+    draws = Regression.loglikelihoods(betas, (NUM_CHAINS, 1000), random)
+    found = adapt.path_evidence(betas, draws)
+    assert abs(found.value - truth) < quantile() * found.standard_error + 5e-3  # and of the rule
+    stones = found.stepping_stones - truth
+    assert abs(stones) < quantile() * found.stepping_stones_error
+    assert quantile() * max(found.standard_error, found.stepping_stones_error) < 0.15
+    assert found.warnings == ()
+    outside = 0
+    for part in np.split(draws, 10, axis=2):
+        for chains in np.split(part, 2, axis=1):  # sixteen chains: t beyond 3 at a rate of 0.009
+            each = adapt.path_evidence(betas, chains)
+            outside += abs(each.value - truth) > 3 * each.standard_error + 5e-3
+    assert outside <= stats.binom(20, 2 * stats.t(15).sf(3)).isf(FALSE_ALARM)
+
+
+def test_the_noise_of_estimates_is_taken_from_the_variances():
+    """A noise of variance 3000 β² moves the corrected rule by more than twice the bound."""
+    truth, random = Regression.truth(), np.random.default_rng(4)
+    betas = (np.arange(31) / 30) ** 5
+    draws = Regression.loglikelihoods(betas, (NUM_CHAINS, 1000), random)
+    noises = np.broadcast_to(3000 * betas[:, None, None] ** 2, draws.shape)
+    estimates = draws + np.sqrt(noises) * random.normal(size=draws.shape)
+    found = adapt.path_evidence(betas, estimates, noises)
+    bound = quantile() * found.standard_error + 5e-3
+    assert abs(found.value - truth) < bound
+    assert math.isnan(found.stepping_stones)
+    assert abs(adapt.path_evidence(betas, estimates).value - truth) > 2 * bound
+
+
+def test_the_rule_is_better_with_its_correction_and_says_how_good():
+    """Noise is a fifth of the error of the plain rule at most: 64 chains of 1000 draws."""
+    betas = (np.arange(17) / 16) ** 5
+    truth, random = Regression.truth(), np.random.default_rng(1)
+    found = adapt.path_evidence(betas, Regression.loglikelihoods(betas, (64, 1000), random))
+    assert abs(found.trapezoid - truth) > 5 * abs(found.value - truth)
+    assert found.discretisation_error < 0.3 * abs(found.trapezoid - truth)
+    coarse = (np.arange(5) / 4) ** 5
+    few = adapt.path_evidence(coarse, Regression.loglikelihoods(coarse, (64, 1000), random))
+    assert any("Take more rungs" in note for note in few.warnings)
+    assert 0.1 < few.discretisation_error / abs(few.value - truth) < 10
+
+
+KERNELS = {
+    "mafla": (levymc.mafla, 1.0),
+    "levy_walk": (levymc.levy_walk, None),
+    "blackjax": (blackjax.mala, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_exact_samplers_give_the_evidence_from_full_gradients(name):
+    """To a bound below 0.3; nothing is halved, and log L of the data is what they are given."""
+    kernel, steps = KERNELS[name]
+    step_size = in_units(steps) if steps else lambda beta: (1 + beta * Mean.size) ** -0.5
+    found = adapt.thermodynamic_integration(
+        Mean.logprior,
+        Mean.whole,
+        kernel,
+        step_size,
+        KEY,
+        jnp.zeros(NUM_CHAINS),
+        300,
+        betas=16,
+        progress=False,
+    )
+    assert abs(found.value - Mean.truth()) < quantile() * found.standard_error + 0.01
+    stones = found.stepping_stones - Mean.truth()
+    assert abs(stones) < quantile() * found.stepping_stones_error
+    assert max(found.standard_error, found.stepping_stones_error) * quantile() < 1.0
+    assert math.isnan(found.step_bias)
+    assert found.warnings == ()
+
+
+@pytest.mark.nightly
+def test_a_regression_by_mafla_on_a_pytree():
+    found = adapt.thermodynamic_integration(
+        lambda tree: Regression.logprior(tree["w"]),
+        lambda tree: Regression.whole(tree["w"]),
+        levymc.mafla,
+        lambda beta: 0.5 / (1 + 60 * beta),
+        KEY,
+        {"w": jnp.zeros((NUM_CHAINS, 5))},
+        800,
+        betas=30,
+        progress=False,
+    )
+    assert abs(found.value - Regression.truth()) < quantile() * found.standard_error + 0.01
+    assert quantile() * found.standard_error < 2.0
+
+
+@functools.cache
+def by_minibatches(batch_size=50, steps=0.1, **options):
+    return adapt.thermodynamic_integration(
+        Mean.logprior,
+        Mean.of_one,
+        levymc.sgld,
+        in_units(steps),
+        KEY,
+        jnp.zeros(NUM_CHAINS),
+        600,
+        betas=8,
+        data=Mean.data,
+        batch_size=batch_size,
+        progress=False,
+        **options,
+    )
+
+
+def test_minibatches_give_the_curve_of_the_law_that_sgld_has():
+    """At each rung, with the half steps, and how far these moved it.
+
+    The means are known to 0.5 at β = 1.  An estimate from the minibatch that made the step would
+    be off by N ηλ/|Ω| = 5 there.
+    """
+    found = by_minibatches(batch_size=4, steps=0.2)
+    rates = 1 + found.betas * Mean.size
+    wanted = Mean.sgld_means(found.betas, 0.1 / rates, 4)
+    scores = (found.means - wanted) / found.standard_errors
+    assert np.max(np.abs(scores)) < quantile(num_tests=len(scores))
+    at_step = Mean.sgld_means(found.betas, 0.2 / rates, 4)
+    moved = np.trapezoid(at_step - wanted, found.betas)
+    assert abs(found.step_bias - moved) < quantile() * found.step_bias_error
+    assert math.isnan(found.stepping_stones)
+    assert any("No stepping stones" in note for note in found.warnings)
+
+
+def test_the_evidence_by_minibatches_is_right_up_to_its_bias():
+    """Extrapolated to steps of zero, within the bound; it is below 3 of a log evidence of −290."""
+    found = by_minibatches()
+    # 2 T(η/2) − T(η) has the variance 4 V(η/2) + V(η), of which the second holds one of each.
+    error = math.hypot(math.sqrt(3) * found.standard_error, found.step_bias_error)
+    assert abs(found.value - found.step_bias - Mean.truth()) < quantile() * error + 0.05
+    assert quantile() * error < 3.0
+
+
+def test_all_data_at_the_kept_draws_give_stepping_stones():
+    found = by_minibatches(evaluates_all=True, thin=20)
+    gap = found.stepping_stones - found.value
+    bound = math.hypot(found.stepping_stones_error, found.standard_error)
+    assert abs(gap) < quantile() * bound + 0.05
+    assert not any("No stepping stones" in note for note in found.warnings)
+
+
+def integrate(**options):
+    given = {
+        "logprior_fn": Mean.logprior,
+        "loglikelihood_fn": Mean.whole,
+        "kernel": levymc.mafla,
+        "step_size": in_units(1.0),
+        "key": KEY,
+        "initial_positions": jnp.zeros(4),
+        "num_steps": 40,
+        "betas": 4,
+        "progress": False,
+    }
+    return adapt.thermodynamic_integration(**{**given, **options})
+
+
+def test_a_law_of_its_own_is_flagged():
+    found = integrate(kernel=levymc.fla, step_size=in_units(0.1))
+    assert any("fla does not sample" in note for note in found.warnings)
+    assert math.isfinite(found.step_bias)
+
+
+def test_chains_that_have_not_forgotten_their_start_are_flagged():
+    found = integrate(initial_positions=jnp.full(8, 30.0), step_size=1e-5, burn_in=0)
+    assert any("not forgotten" in note for note in found.warnings)
+
+
+def test_a_curve_that_falls_and_a_stone_of_one_draw_are_flagged():
+    random = np.random.default_rng(2)
+    draws = random.normal(size=(5, 4, 50)) - np.arange(5)[:, None, None]
+    assert any("it can only rise" in n for n in adapt.path_evidence(4, draws).warnings)
+    draws = random.normal(size=(5, 4, 50)) * 100
+    assert any("One draw carries" in n for n in adapt.path_evidence(4, draws).warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"betas": [0.0, 0.5]}, "increase from 0 to 1"),
+        ({"betas": 1}, "`betas` must be at least 2"),
+        ({"betas": [0.0, 2.0, 1.0]}, "`betas` must lie in"),
+        ({"num_steps": 3}, "`num_steps` must be at least 4"),
+        ({"step_size": lambda beta: beta}, "`step_size` must be"),
+        ({"batch_size": 5}, "`loglikelihood_fn`|`data` must be given"),
+        ({"evaluates_all": True}, "`evaluates_all` must be False"),
+        ({"data": Mean.data, "loglikelihood_fn": Mean.of_one, "batch_size": 1}, "at least 2"),
+        ({"initial_positions": jnp.zeros(1)}, "two chains"),
+        ({"loglikelihood_fn": Mean.of_one}, "`loglikelihood_fn` must"),
+    ],
+)
+def test_bad_arguments_are_refused(options, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        integrate(**options)
+
+
+def test_a_likelihood_of_zero_is_refused():
+    values = np.zeros((5, 4, 50))
+    values[0, 0, 0] = -np.inf
+    with pytest.raises(ValueError, match=r"`loglikelihoods` must be finite, got -inf"):
+        adapt.path_evidence(4, values)
