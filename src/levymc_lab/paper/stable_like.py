@@ -287,9 +287,19 @@ def verdict(config: StableLike, tables: Tables, checks: Sequence[Check]) -> Verd
     hops = ", ".join(f"{row['judged_hops']:.3g} ({name})" for name, row in rows.items())
     return Verdict(
         "measured here",
-        f"{' '.join(words)} Hops of a chain in as many steps on {JUDGED}: {hops}. Jumps start in "
-        "the wells, where a chain spends its time: it is α there that makes it hop, and α in the "
-        "barrier hardly matters.",
+        f"{' '.join(words)} Hops of a chain in as many steps on {JUDGED}: {hops}.{_why(rows)}",
+    )
+
+
+def _why(rows: dict[str, dict[str, Any]]) -> str:
+    """If α in the wells is what tells the hops."""
+    if not {BARRIER, WELLS} <= rows.keys():
+        return ""
+    if rows[WELLS]["judged_hops"] <= rows[BARRIER]["judged_hops"]:
+        return ""
+    return (
+        " Jumps start in the wells, where a chain spends its time: heavy in the wells it hops "
+        "more than heavy in the barrier."
     )
 
 
@@ -332,7 +342,7 @@ def _draw(axes: Axes, table: Table, kind: str) -> None:
             style |= {"mec": "black", "mew": 1.2}
         axes.plot(max(row[f"{kind}_hops"], 0.05), row[f"{kind}_tv"], label=law.name, **style)
     axes.set_xscale("log")
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, 1.15 * table[f"{kind}_tv"].max())
     axes.margins(x=0.15)
     plain_ticks(axes.xaxis)
 
