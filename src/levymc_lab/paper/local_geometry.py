@@ -36,7 +36,7 @@ from levymc.run import whole
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREEN, GREY, VERMILLION, new_figure
 
-from ._shared import failures, groups, plain_ticks, sampled
+from ._shared import failures, groups, sampled
 from .stable_laws import kolmogorov_distance
 
 ALPHA = 1.8
@@ -360,11 +360,12 @@ def figures(config: LocalGeometry, tables: Tables) -> dict[str, Figure]:
     panels[0, 1].set(title="Funnel", ylabel="distance of v's law")
     for axes, target in zip(panels[1], (GAUSSIAN, LOGISTIC), strict=True):
         _bars(axes, chosen.where(target=target), "ess_per_1000", (IDENTITY, DENSE))
-        axes.set(title=f"{target[:1].upper()}{target[1:]}, adjusted", yscale="log")
+        axes.set(title=f"{target[:1].upper()}{target[1:]}, adjusted")
         axes.set_ylabel("effective draws for 1000")
-        plain_ticks(axes.yaxis)
     panels[0, 0].legend(loc="upper left")
     panels[1, 0].legend(loc="upper left")
+    for axes in panels[1]:
+        axes.margins(y=0.3)
     panels[0, 0].set_ylim(0, 0.85)
     return {"local-geometry": figure}
 
