@@ -278,7 +278,11 @@ def _slopes(
             for kind, values in sizes.items():
                 values.append(result[kind][last][is_seen])
     spread, spread_error = fitted_slope(np.concatenate(times), spreads, _spread)
-    row = {"target": name, "function": function, "points": sum(len(part) for part in parts)}
+    row: dict[str, Any] = {
+        "target": name,
+        "function": function,
+        "points": sum(len(part) for part in parts),
+    }
     for kind, values in sizes.items():
         found = (math.nan, math.nan)
         if row["points"] > FITTED:

@@ -232,9 +232,9 @@ def _distance(target: str, x: np.ndarray) -> float:
 
 
 def _least_ess(x: np.ndarray) -> float:
-    """The least over the coordinates, of the bulk."""
+    """The least over the coordinates, of the bulk; none where one never moved."""
     found = diagnostics.ess(x)
-    return float(min(np.nanmin(values) for values in found.values()))
+    return float(min(np.min(np.nan_to_num(values)) for values in found.values()))
 
 
 def summarise(config: LocalGeometry, results: Mapping[str, CellResult]) -> Tables:

@@ -339,10 +339,10 @@ def _draw_distances(axes: Axes, table: Table) -> None:
     exact = [row for row in rows if row["sampler"] == EXACT]
     for place, row in enumerate(exact):
         ends = (place - 0.4, place + 0.4)
-        label = "bound of chance and step" if place == 0 else None
-        axes.plot(ends, [bound(row) + STEP_BIAS] * 2, color="black", lw=1.2, label=label)
-        label = "independent draws" if place == 0 else None
-        axes.plot(ends, [row["distance_at_start"]] * 2, color=GREY, lw=1.2, ls=":", label=label)
+        known = "bound of chance and step" if place == 0 else None
+        axes.plot(ends, [bound(row) + STEP_BIAS] * 2, color="black", lw=1.2, label=known)
+        first = "independent draws" if place == 0 else None
+        axes.plot(ends, [row["distance_at_start"]] * 2, color=GREY, lw=1.2, ls=":", label=first)
     axes.set_xticks(
         range(len(names)), [f"{_short(name)},\nD = {dimension}" for name, dimension in names]
     )
