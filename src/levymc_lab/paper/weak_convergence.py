@@ -25,12 +25,13 @@ from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from levymc import iterate, observe, schedules
+from levymc import schedules
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREEN, GREY, PURPLE, new_figure, note
 
 from . import _double_well as well
 from ._shared import failures, legend_below, plain_ticks, wide
+from ._weighted import fitted_slope, weighted_estimates
 
 ALPHA = 1.7
 LOCAL, LEFT, POSITION = "cos x", "left well", "x"
@@ -44,7 +45,6 @@ SCHEDULES = {"b = 0.2": (0.01, 0.2), "b = 1/3": (1.0, 1 / 3), "b = 0.6": (10.0, 
 CONSTANT, STEP_SIZE = "constant", 0.05
 NAMES = (*SCHEDULES, CONSTANT)
 SETTLED = 300.0  # ten relaxation times: hops are many, and chance follows its law
-NUM_BOOTSTRAPS = 400
 FITTED = 4  # slopes are fitted to the last so many doublings of N
 SLACK = 0.08  # of a slope, for what is not yet asymptotic
 
@@ -72,15 +72,11 @@ def run_cell(config: WeakConvergence, cell: Cell, key: Any) -> CellResult:
 
 def estimates(steps: str, lengths: np.ndarray, num_repeats: int, key: Any) -> dict[str, np.ndarray]:
     """ν_N(g) for each N of `lengths`, g and repeat, and H_N; repeats start in either well."""
-    schedule, last = _schedule(steps), int(lengths[-1])
+    schedule = _schedule(steps)
     sampler = well.algorithm(well.Sampler("FLMC, tamed", ALPHA, schedule))
     wells = jnp.float32([well.LEFT_MINIMUM, well.RIGHT_MINIMUM])
     starts = jnp.resize(wells, (num_repeats,))
-    observers = {"means": observe.mean(functions)}
-    visits = iterate(sampler, key, starts, last, at=lengths, observe=observers)
-    found = [np.asarray(visit.observed["means"]).T for visit in visits]
-    sizes = np.broadcast_to(schedule(np.arange(1, last + 1)), last)
-    return {"estimates": np.stack(found), "time": np.cumsum(sizes)[lengths - 1]}
+    return weighted_estimates(sampler, schedule, functions, starts, lengths, key)
 
 
 def functions(x: Any) -> Array:
@@ -132,7 +128,7 @@ def _errors(
         "function": function,
         "num_steps": config.lengths,
         "time": result["time"],
-        "rms": np.sqrt(np.mean(errors**2, axis=1)),
+        "rms": root_mean_square(errors),
         "mean": errors.mean(axis=1),
         "standard_error": errors.std(axis=1, ddof=1) / np.sqrt(config.num_repeats),
     }
@@ -142,20 +138,20 @@ def _slope(
     config: WeakConvergence, name: str, function: str, result: CellResult, place: int
 ) -> dict[str, Any]:
     last = slice(-FITTED - 1, None)
-    squares = (result["estimates"][last, place] - exact()[function]) ** 2
-    chosen = np.random.default_rng(0).integers(
-        config.num_repeats, size=(NUM_BOOTSTRAPS, config.num_repeats)
-    )
-    logs = np.log2(config.lengths[last])
-    again = np.polyfit(logs, np.log2(squares[:, chosen].mean(axis=2)) / 2, 1)[0]
+    errors = result["estimates"][last, place] - exact()[function]
+    slope, slope_error = fitted_slope(config.lengths[last], [errors], root_mean_square)
     return {
         "steps": name,
         "function": function,
-        "slope": np.polyfit(logs, np.log2(squares.mean(axis=1)) / 2, 1)[0],
-        "slope_error": again.std(),
+        "slope": slope,
+        "slope_error": slope_error,
         "theory": theory(name, function),
         "settled": bool(result["time"][last][0] >= SETTLED),
     }
+
+
+def root_mean_square(errors: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(errors**2, axis=-1))
 
 
 def theory(name: str, function: str) -> float:

@@ -1,0 +1,411 @@
+r"""Future direction (iii): does local geometry pay?
+
+A step that is in proportion to the local scale of the target, m(x), needs a correction of the drift
+(`docs/directions.md`); without it the law is φ/m in the place of φ: the chain without the
+correction on φ is the corrected one on φ/m, and is run as that.
+
+Two wells, one ten times as narrow as the other, for ULA, SGLD, FLA and FLMC: with a constant m,
+with m(x) and with m(x) uncorrected.  Neal's funnel in two dimensions, for ULA and FLA, with one
+pace for each coordinate, m = (1, e^v).  And for the adjusted samplers, whose metric is dense but
+the same everywhere: a strongly correlated Gaussian and a logistic regression, for MAFLA and the
+Lévy walk with and without `covariance`.
+
+Each is run at several steps.  Of unadjusted samplers the step with the least distance to the
+target is taken, so that a larger step is not bought with bias; of adjusted ones the step with the
+most effective draws for an evaluation.
+
+References: [simsekli2017], section 5, names the direction; [neal2003] for the funnel.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import ndtr
+
+from levymc import algorithms, diagnostics, integrators, targets
+from levymc.run import whole
+from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
+from levymc_lab.framework.style import BLUE, GREEN, GREY, VERMILLION, new_figure
+
+from ._shared import failures, groups, sampled
+from .stable_laws import kolmogorov_distance
+
+ALPHA = 1.8
+CONSTANT, LOCAL, UNCORRECTED = "the same m everywhere", "m(x)", "m(x), not corrected"
+IDENTITY, DENSE = "no covariance", "covariance"
+WELLS, FUNNEL, GAUSSIAN, LOGISTIC = "wide and narrow", "funnel", "correlated Gaussian", "logistic"
+MEANS, SCALES, WEIGHTS = (-1.0, 0.3), (1.0, 0.1), (0.5, 0.5)
+FUNNEL_SCALE = 1.5  # of v; x given v is N(0, e^v)
+CORRELATION, DIMENSION = 0.95, 10
+NUM_ROWS = 200  # of the logistic regression
+STEPS = {
+    WELLS: (1e-3, 3e-3, 1e-2, 3e-2, 1e-1),
+    FUNNEL: (1e-3, 1e-2, 3e-2, 1e-1, 3e-1),
+    GAUSSIAN: (1e-2, 3e-2, 1e-1, 3e-1, 1.0),
+    LOGISTIC: (1e-2, 3e-2, 1e-1, 3e-1, 1.0),
+}
+UNADJUSTED = {WELLS: ("ULA", "SGLD", "FLA", "FLMC"), FUNNEL: ("ULA", "FLA")}
+ADJUSTED = ("MAFLA", "Lévy walk")
+BIAS = 0.05  # of a distribution function, above which an uncorrected law is seen to be wrong
+
+
+@dataclass(frozen=True)
+class LocalGeometry:
+    """Sizes; num_flmc_steps: of FLMC, whose drift takes hundreds of evaluations."""
+
+    num_chains: int
+    num_steps: int
+    num_flmc_steps: int
+    num_step_sizes: int = 5
+    samplers: tuple[str, ...] = ("ULA", "SGLD", "FLA", "FLMC", *ADJUSTED)
+
+
+def cells(config: LocalGeometry) -> list[Cell]:
+    kinds = [
+        (target, sampler, geometry)
+        for target, samplers in UNADJUSTED.items()
+        for sampler in samplers
+        for geometry in _geometries(target)
+    ]
+    kinds += [
+        (target, sampler, geometry)
+        for target in (GAUSSIAN, LOGISTIC)
+        for sampler in ADJUSTED
+        for geometry in (IDENTITY, DENSE)
+    ]
+    return [
+        Cell(f"case-{place:02}", {"target": t, "sampler": s, "geometry": g}, stream=f"{t}-{s}")
+        for place, (t, s, g) in enumerate(kinds)
+        if s in config.samplers
+    ]
+
+
+def _geometries(target: str) -> tuple[str, ...]:
+    """A pace of x that depends on v alone needs no correction."""
+    return (CONSTANT, LOCAL, UNCORRECTED) if target == WELLS else (CONSTANT, LOCAL)
+
+
+def step_sizes(config: LocalGeometry, target: str) -> tuple[float, ...]:
+    sizes = STEPS[target]
+    return sizes[len(sizes) // 2 :][:1] if config.num_step_sizes == 1 else sizes
+
+
+_wells = targets.gaussian_mixture(WEIGHTS, MEANS, SCALES)
+
+
+def pace(x: Any) -> Array:
+    """The local variance of the wells: that of each component by its share in the density."""
+    logs = jnp.stack(
+        [
+            math.log(w / s) - (x - mean) ** 2 / (2 * s * s)
+            for w, mean, s in zip(WEIGHTS, MEANS, SCALES, strict=True)
+        ]
+    )
+    shares = jax.nn.softmax(logs)
+    return jnp.exp(jnp.sum(shares * jnp.log(jnp.asarray(SCALES, x.dtype) ** 2)))
+
+
+def _wells_by_pace(x: Any) -> Array:
+    return _wells(x) - jnp.log(pace(x))
+
+
+def funnel(x: Any) -> Array:
+    """log φ(v, x)."""
+    v, y = x[0], x[1]
+    return -(v**2) / (2 * FUNNEL_SCALE**2) - v / 2 - y**2 * jnp.exp(-v) / 2
+
+
+def funnel_pace(x: Any) -> Array:
+    """One for v, e^v for x, neither of which depends on its own coordinate."""
+    return jnp.stack([jnp.ones_like(x[0]), jnp.exp(jnp.clip(x[0], -8.0, 8.0))])
+
+
+@lru_cache
+def dense_target(name: str) -> tuple[Callable[[Any], Array], np.ndarray]:
+    """A log density, and a covariance: exact, or of the Gaussian around the mode."""
+    if name == GAUSSIAN:
+        gaps = np.subtract.outer(np.arange(DIMENSION), np.arange(DIMENSION))
+        covariance = CORRELATION ** np.abs(gaps)
+        precision = np.linalg.inv(covariance)
+        return lambda x: -x @ jnp.asarray(precision, x.dtype) @ x / 2, covariance
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(NUM_ROWS, 1))
+    rows = np.sqrt(CORRELATION) * common + np.sqrt(1 - CORRELATION) * rng.normal(
+        size=(NUM_ROWS, DIMENSION)
+    )
+    labels = (rng.random(NUM_ROWS) < 1 / (1 + np.exp(-rows.sum(1) / 2))).astype(float)
+
+    def logdensity(x: Any) -> Array:
+        logits = jnp.asarray(rows, x.dtype) @ x
+        fit = jnp.sum(jnp.asarray(labels, x.dtype) * logits - jnp.logaddexp(0.0, logits))
+        return fit - x @ x / 8
+
+    mode = jnp.zeros(DIMENSION)
+    for _ in range(20):  # Newton
+        hessian = jax.hessian(logdensity)(mode)
+        mode = mode - jnp.linalg.solve(hessian, jax.grad(logdensity)(mode))
+    return logdensity, np.linalg.inv(-np.asarray(jax.hessian(logdensity)(mode), np.float64))
+
+
+def sampler(target: str, name: str, geometry: str, step_size: float) -> algorithms.Algorithm:
+    if target in (GAUSSIAN, LOGISTIC):
+        density, covariance = dense_target(target)
+        metric = covariance if geometry == DENSE else None
+        if name == "MAFLA":
+            return algorithms.mafla(density, step_size, ALPHA, covariance=metric)
+        return algorithms.levy_walk(density, math.sqrt(step_size), covariance=metric)
+    density = _wells_by_pace if geometry == UNCORRECTED else _wells
+    m: Any = None if geometry == CONSTANT else pace
+    if target == FUNNEL:
+        density, m = funnel, None if geometry == CONSTANT else funnel_pace
+    if name == "ULA":
+        follow = integrators.tamed()
+        return algorithms.ula(density, step_size, preconditioner=m, integrator=follow)
+    if name == "SGLD":  # with all of the data, of which there is none: the gradient is a function
+        return algorithms.sgld(_gradient(density), step_size, preconditioner=m)
+    if name == "FLA":
+        return algorithms.fla(density, step_size, ALPHA, preconditioner=m)
+    return algorithms.flmc(density, step_size, ALPHA, preconditioner=m)
+
+
+@lru_cache
+def _gradient(density: Callable[[Any], Array]) -> Callable[[Any, Any], Any]:
+    slope = jax.grad(density)
+    return lambda x, minibatch: slope(x)
+
+
+def evaluations(made: Any) -> int:
+    """Of one step: density or gradient, each as one."""
+    drift = getattr(made, "drift", None)
+    if drift is None or not hasattr(drift, "evaluations"):
+        return 1
+    return max(1, drift.evaluations.density + drift.evaluations.gradient)
+
+
+def run_cell(config: LocalGeometry, cell: Cell, key: Any) -> CellResult:
+    target, name = cell["target"], cell["sampler"]
+    rows = []
+    for size in step_sizes(config, target):
+        made = sampler(target, name, cell["geometry"], size)
+        count = config.num_flmc_steps if name == "FLMC" else config.num_steps
+        how: dict[str, Any] = {"minibatches": whole(jnp.zeros(1))} if name == "SGLD" else {}
+        result = sampled(made, key, _starts(config, target), count, **how)
+        x = np.asarray(result.positions, np.float64)
+        rows.append((_distance(target, x), _least_ess(x), evaluations(made) * x.shape[0] * count))
+    distances, effective, work = map(np.array, zip(*rows, strict=True))
+    return {"distance": distances, "ess": effective, "evaluations": work}
+
+
+def _starts(config: LocalGeometry, target: str) -> Array:
+    """Chains in turn at either well; at zero elsewhere."""
+    if target == WELLS:
+        return jnp.resize(jnp.asarray(MEANS, jnp.float32), (config.num_chains,))
+    dimension = 2 if target == FUNNEL else DIMENSION
+    return jnp.zeros((config.num_chains, dimension), jnp.float32)
+
+
+def _distance(target: str, x: np.ndarray) -> float:
+    """Kolmogorov's, of all draws: of the wells, of v, and of a coordinate of the Gaussian."""
+    if target == LOGISTIC:
+        return math.nan
+    values = np.sort((x if x.ndim == 2 else x[..., 0]).ravel())
+    if target == WELLS:
+        levels = sum(
+            (
+                w * ndtr((values - mean) / s)
+                for w, mean, s in zip(WEIGHTS, MEANS, SCALES, strict=True)
+            ),
+            np.zeros(values.shape),
+        )
+    else:
+        levels = ndtr(values / (FUNNEL_SCALE if target == FUNNEL else 1.0))
+    return kolmogorov_distance(levels)
+
+
+def _least_ess(x: np.ndarray) -> float:
+    """The least over the coordinates, of the bulk; none where one never moved."""
+    found = diagnostics.ess(x)
+    return float(min(np.min(np.nan_to_num(values)) for values in found.values()))
+
+
+def summarise(config: LocalGeometry, results: Mapping[str, CellResult]) -> Tables:
+    scores, chosen = [], []
+    for cell in cells(config):
+        result = results[cell.id]
+        named = {name: cell[name] for name in ("target", "sampler", "geometry")}
+        rate = 1000 * result["ess"] / result["evaluations"]
+        sizes = np.array(step_sizes(config, cell["target"]))
+        scores.append(
+            {**named, "step_size": sizes, "distance": result["distance"], "ess_per_1000": rate}
+        )
+        adjusted = cell["sampler"] in ADJUSTED
+        place = int(np.nanargmax(rate) if adjusted else np.nanargmin(result["distance"]))
+        chosen.append(
+            {
+                **named,
+                "step_size": float(sizes[place]),
+                "distance": float(result["distance"][place]),
+                "ess_per_1000": float(rate[place]),
+            }
+        )
+    return {
+        "scores": Table.stack(
+            "Kolmogorov distance of all draws to the target, and effective draws (the least over "
+            "coordinates) for 1000 evaluations, at each step.",
+            scores,
+        ),
+        "chosen": Table.stack(
+            "At the step with the least distance (unadjusted) or most effective draws (adjusted).",
+            chosen,
+        ),
+    }
+
+
+def _pairs(tables: Tables) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """With geometry and without, for each target and sampler."""
+    rows = tables["chosen"].rows()
+    found = {(row["target"], row["sampler"], row["geometry"]): row for row in rows}
+    return [
+        (row, found[(row["target"], row["sampler"], plain)])
+        for row in rows
+        for local, plain in ((LOCAL, CONSTANT), (DENSE, IDENTITY))
+        if row["geometry"] == local
+    ]
+
+
+def checks(config: LocalGeometry, tables: Tables) -> list[Check]:
+    found = []
+    for row in tables["chosen"].where(geometry=UNCORRECTED).rows():
+        found.append(
+            Check.above(
+                f"distance without the correction, {row['sampler']}",
+                row["distance"],
+                BIAS,
+                reason="φ/m is invariant then: its wells weigh 0.01 and 0.99",
+            )
+        )
+    for local, plain in _pairs(tables):
+        is_adjusted = local["geometry"] == DENSE
+        measured = "ess_per_1000" if is_adjusted else "distance"
+        compare = Check.above if is_adjusted else Check.below
+        found.append(
+            compare(
+                f"{'effective draws' if is_adjusted else 'distance'} with {local['geometry']}, "
+                f"{local['sampler']} on {local['target']}",
+                local[measured],
+                plain[measured],
+                reason=f"{plain['geometry']}: geometry pays if it is better",
+                explanation="it does not pay here",
+            )
+        )
+    return found
+
+
+def verdict(config: LocalGeometry, tables: Tables, checks: Sequence[Check]) -> Verdict:
+    if failed := failures(checks):
+        return Verdict("not reproduced", f"These do not hold: {failed}.")
+    words = []
+    for target, pairs in _by_target(tables):
+        parts = [_pair_in_words(local, plain) for local, plain in pairs]
+        words.append(f"On {target}: {'; '.join(parts)}.")
+    wrong = tables["chosen"].where(geometry=UNCORRECTED)["distance"]
+    return Verdict(
+        "measured here",
+        f"{' '.join(words)} Without the correction the distance is {wrong.min():.2f} to "
+        f"{wrong.max():.2f} at the best of all steps.",
+    )
+
+
+def _by_target(tables: Tables) -> list[tuple[str, list[Any]]]:
+    pairs = _pairs(tables)
+    names = dict.fromkeys(local["target"] for local, _ in pairs)
+    return [(name, [pair for pair in pairs if pair[0]["target"] == name]) for name in names]
+
+
+def _pair_in_words(local: dict[str, Any], plain: dict[str, Any]) -> str:
+    ratio = local["ess_per_1000"] / plain["ess_per_1000"]
+    if local["geometry"] == DENSE:
+        return f"{local['sampler']} {ratio:.2g} times the effective draws for an evaluation"
+    return (
+        f"{local['sampler']} distance {local['distance']:.3f} with m(x) and "
+        f"{plain['distance']:.3f} without, {ratio:.2g} times the effective draws"
+    )
+
+
+COLOURS = {
+    CONSTANT: GREY,
+    LOCAL: BLUE,
+    UNCORRECTED: VERMILLION,
+    IDENTITY: GREY,
+    DENSE: GREEN,
+}
+
+
+def figures(config: LocalGeometry, tables: Tables) -> dict[str, Figure]:
+    figure = new_figure(11, 7.4)
+    panels = figure.subplots(2, 2)
+    chosen = tables["chosen"]
+    _bars(panels[0, 0], chosen.where(target=WELLS), "distance", (CONSTANT, LOCAL, UNCORRECTED))
+    panels[0, 0].set(title="Wide and narrow well", ylabel="distance to the target")
+    _bars(panels[0, 1], chosen.where(target=FUNNEL), "distance", (CONSTANT, LOCAL))
+    panels[0, 1].set(title="Funnel", ylabel="distance of v's law")
+    for axes, target in zip(panels[1], (GAUSSIAN, LOGISTIC), strict=True):
+        _bars(axes, chosen.where(target=target), "ess_per_1000", (IDENTITY, DENSE))
+        axes.set(title=f"{target[:1].upper()}{target[1:]}, adjusted")
+        axes.set_ylabel("effective draws for 1000")
+    panels[0, 0].legend(loc="upper left")
+    panels[1, 0].legend(loc="upper left")
+    for axes in panels[1]:
+        axes.margins(y=0.3)
+    panels[0, 0].set_ylim(0, 0.85)
+    return {"local-geometry": figure}
+
+
+def _bars(axes: Axes, table: Table, column: str, geometries: Sequence[str]) -> None:
+    samplers = [name for name, _ in groups(table, "sampler")]
+    width = 0.8 / len(geometries)
+    for place, geometry in enumerate(geometries):
+        part = table.where(geometry=geometry)
+        x = np.arange(len(samplers)) + (place - (len(geometries) - 1) / 2) * width
+        axes.bar(x, part[column], 0.92 * width, color=COLOURS[geometry], label=geometry)
+    axes.set_xticks(range(len(samplers)), samplers)
+    axes.grid(False, axis="x")
+
+
+EXPERIMENT = Experiment(
+    name="local-geometry",
+    title="Steps that follow the local scale",
+    paper_item="Future direction (iii)",
+    question="Does it pay to precondition by the position, or by a dense covariance?",
+    profiles={
+        "quick": LocalGeometry(
+            num_chains=8,
+            num_steps=1000,
+            num_flmc_steps=20,
+            num_step_sizes=1,
+            samplers=("ULA", "Lévy walk"),
+        ),
+        "paper": LocalGeometry(num_chains=32, num_steps=20_000, num_flmc_steps=2000),
+    },
+    captions={
+        "local-geometry": "Top: distance to the target of unadjusted samplers at the best of five "
+        "steps, with the same pace everywhere, with a pace that follows the local scale, and with "
+        "that pace but without the drift's correction. Bottom: effective draws of adjusted "
+        "samplers with and without a dense covariance."
+    },
+    cells=cells,
+    run_cell=run_cell,
+    summarise=summarise,
+    checks=checks,
+    verdict=verdict,
+    figures=figures,
+)
