@@ -17,6 +17,7 @@ MODULES = {
     "movielens-posterior": "levymc_lab.paper.movielens_posterior",
     "movielens-stability": "levymc_lab.paper.movielens_stability",
     "sbn-stepsize": "levymc_lab.paper.sbn_stepsize",
+    "minibatch-size": "levymc_lab.paper.minibatch_size",
     "annealing": "levymc_lab.paper.annealing",
     "contest": "levymc_lab.contest.experiment",
     "contest-large": "levymc_lab.contest.large",

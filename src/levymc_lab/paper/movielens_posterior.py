@@ -432,7 +432,7 @@ def _draw_ends(axes: Axes, table: Table, truth: float) -> None:
         if mean < CEILING:
             axes.plot([mean], [place], color=colour, marker="o", ms=6)
         if largest > CEILING:
-            _point_beyond(axes, place, mean, largest, colour)
+            _point_beyond(axes, int(place), mean, largest, colour)
     axes.set_yticks(places, names, fontsize=9)
     axes.set(title="At the end, above Gibbs", xlabel="RMSE less that of the Gibbs sampler")
     axes.set_xlim(-0.01, 1.02 * CEILING)
