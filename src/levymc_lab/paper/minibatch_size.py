@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -122,7 +123,7 @@ def depict(config: Sizes, cell: Cell, key: Any) -> CellResult:
     key_chain, key_judge = jax.random.split(key)
     given = {"kind": "warm", "alpha": cell["alpha"], "step": config.step, "seed": 0}
     run = sbn.chain(setup, {**given, "length": config.picture_steps}, model, key_chain)
-    position = jax.tree.map(lambda leaf: leaf[0, -1], run.positions)
+    position = jax.tree.map(lambda leaf: jnp.asarray(leaf[0, -1]), run.positions)
     images = sbn.split(setup)
     known = setup, model, key_judge, position
     return {
