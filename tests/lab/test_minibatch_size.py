@@ -26,8 +26,8 @@ def results(lost, source="real"):
             found[cell.id] = {"train": value, "test": value - 1}
             continue
         size = np.array([10, 10, 100, 100, 10, 10])
-        train = -1.5 - fall * (size == 10) + np.array([-0.1, 0.1] * 3)
-        is_own = np.array([False] * 4 + [True] * 2)
+        is_own = np.array([False] * 4 + [True] * 2)  # with which nothing is lost
+        train = -1.5 - fall * ((size == 10) & ~is_own) + np.array([-0.1, 0.1] * 3)
         rest = {"a": np.full(6, 1e-6), "test": np.full(6, 0.9), "source": source}
         found[cell.id] = {"size": size, "train": train, "is_own": is_own, **rest}
     return found

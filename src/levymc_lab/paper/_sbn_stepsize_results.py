@@ -372,7 +372,8 @@ def figures(config: "StepSizes", tables: Tables) -> dict[str, Figure]:
 
 def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
     figure = new_figure(11.5, 9.4)
-    upper, lower = figure.subfigures(2, 1)
+    rows: Any = figure.subfigures(2, 1)
+    upper, lower = rows
     theirs, ours = upper.subplots(1, 2, sharey=True)
     less, ends = lower.subplots(1, 2, width_ratios=(1.3, 1))
     _draw_published(config, theirs)

@@ -8,8 +8,9 @@ systematic way.  However, we did observe that SG-FLA is more robust to the size 
 when compared to SGLD."  What each α loses from the largest n to the smallest says which it is.
 
 On ratings a of the steps (a/n)^0.51 is chosen on a validation split at the largest minibatch and
-kept; beside it, chosen anew for each size.  The drift's step of a row is bounded by its curvature,
-without which exact jumps diverge.
+kept; beside it, chosen anew for each size.  An α whose chosen steps are smaller loses less by that
+alone, so that a loss is to be read beside the likelihood itself.  The drift's step
+of a row is bounded by its curvature, without which exact jumps diverge.
 
 References: [simsekli2017], the supplement's last paragraph, which has no numbers.  Departures: it
 names neither sizes, steps nor models; the network learns from fewer images than in Figure 6.
@@ -196,7 +197,7 @@ def summarise(config: Sizes, results: Mapping[str, CellResult]) -> Tables:
 LOSSES = (
     "Training log-likelihood lost from the largest minibatch to the smallest, with the steps of "
     "the largest: mean over seeds, and what their ranges would let it differ by; and how much more "
-    "than SGLD loses."
+    "than SGLD loses. An α whose chosen steps are smaller loses less by that alone."
 )
 
 
