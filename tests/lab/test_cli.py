@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from tests.lab.toy_experiment import contents, fill_disk
 from typer.testing import CliRunner
 
+from levymc import _workdir
 from levymc_lab import framework
 from levymc_lab.cli import _doctor, app, main
 from levymc_lab.framework import _registry, _results
@@ -112,6 +113,15 @@ def test_another_run_ends_with_2_before_anything_is_run(tmp_path):
     assert "--force" in result.stderr
     assert not (tmp_path / "stable-laws").exists()
     assert run_toy(tmp_path, "--seed", 1, "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_changes_that_are_not_committed_are_told_at_the_start(tmp_path, monkeypatch, dirty):
+    state = {"revision": "c0ffee" * 7, "dirty": dirty}
+    monkeypatch.setattr(_workdir, "git_state", lambda: state)
+    told = "The source has changes since revision c0ffeec0ffee that are not committed"
+    first, *_ = run_toy(tmp_path).stdout.splitlines()
+    assert first.startswith(told) == dirty
 
 
 def test_a_failed_check_ends_with_1(tmp_path, monkeypatch):

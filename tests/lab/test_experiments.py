@@ -2,10 +2,12 @@
 
 import dataclasses
 import fcntl
+import hashlib
 import json
 import os
 import platform
 import re
+import shutil
 from pathlib import Path
 
 import jax
@@ -66,6 +68,79 @@ def test_a_run_leaves_manifest_tables_checks_and_figures(tmp_path):
     assert manifest["status"] == "finished"
     assert manifest["wall_seconds"] > 0
     assert manifest["git"] is None or re.fullmatch("[0-9a-f]{40}", manifest["git"]["revision"])
+
+
+def test_the_manifest_has_the_checksums_of_the_tables_and_what_each_cell_is_of(tmp_path):
+    manifest = run(tmp_path).manifest
+    for file, known in manifest["checksums"].items():
+        assert hashlib.sha256((tmp_path / "toy/tables" / file).read_bytes()).hexdigest() == known
+    assert len(manifest["checksums"]) == 2 * len(manifest["tables"])
+    assert list(manifest["cells"]) == [f"cell-{i}" for i in range(4)]
+    state = _workdir.git_state() or {"revision": "", "dirty": False}
+    for cell in manifest["cells"].values():
+        assert (cell["revision"], cell["dirty"]) == (state["revision"], state["dirty"])
+        assert manifest["started"] <= cell["made"] <= manifest["finished"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_table_that_was_edited_is_refused_and_nothing_drawn_from_it(tmp_path, kind):
+    """Not even if another table is missing, so that the cells are summarised again."""
+    run(tmp_path)
+    folder = tmp_path / "toy"
+    table = folder / f"tables/means.{kind}"
+    table.write_bytes(table.read_bytes().replace(b"cell-0", b"cell-9"))
+    shutil.rmtree(folder / "figures")
+    refused = rf"means\.{kind} was changed since it was made.*Restore it.*--force"
+    with pytest.raises(ResultsError, match=refused):
+        experiments.load(folder)
+    for missing in (None, folder / "tables/draws.csv"):
+        if missing:
+            missing.unlink()
+        with pytest.raises(ResultsError, match=refused):
+            run(tmp_path)
+        assert not (folder / "figures").exists()
+    run(tmp_path, force=True)
+
+
+def test_a_manifest_that_lost_a_checksum_is_refused(tmp_path):
+    run(tmp_path)
+    rewrite_manifest(tmp_path / "toy", checksums={})
+    with pytest.raises(ResultsError, match="without its checksum in the manifest"):
+        experiments.load(tmp_path / "toy")
+
+
+def test_results_of_before_there_were_checksums_are_read(tmp_path):
+    """And go on: a run that has cells without a stamp says so."""
+    run(tmp_path)
+    folder = tmp_path / "toy"
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    old = {name: manifest[name] for name in manifest if name not in ("checksums", "cells")}
+    (folder / "manifest.json").write_text(json.dumps({**old, "format": 1}))
+    results = experiments.load(folder)
+    assert not experiments.has_checksums(results.manifest)
+    cell = _results.read_cell(folder / "cells/cell-1.npz")
+    np.savez(folder / "cells/cell-1.npz", **cell)
+    (folder / "tables/draws.csv").unlink()
+    results = run(tmp_path)
+    assert experiments.has_checksums(results.manifest)
+    assert results.manifest["cells"]["cell-1"] == dict.fromkeys(("revision", "dirty", "made"))
+
+
+def test_a_copied_cell_keeps_the_revision_that_it_was_made_at(tmp_path, monkeypatch):
+    """Also in a run that goes on at another revision: of each cell its own is named."""
+    states = [{"revision": letter * 40, "dirty": letter == "b"} for letter in "ab"]
+    monkeypatch.setattr(_results, "git_state", lambda: states[0])
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, on_progress=interrupt_after(3))
+    monkeypatch.setattr(_results, "git_state", lambda: states[1])
+    found = run(tmp_path).manifest["cells"].values()
+    assert [cell["revision"][0] for cell in found] == list("aaab")
+    assert [cell["dirty"] for cell in found] == [False, False, False, True]
+
+
+def rewrite_manifest(folder, **changes):
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, **changes}))
 
 
 def test_the_manifest_names_no_machine_and_no_path(tmp_path):

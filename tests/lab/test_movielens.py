@@ -10,6 +10,8 @@ import pytest
 import levymc
 from levymc_lab import data
 from levymc_lab import framework as experiments
+from levymc_lab.framework import Table
+from levymc_lab.framework.style import new_figure
 from levymc_lab.paper import _movielens as ml
 from levymc_lab.paper import movielens_convergence, movielens_posterior, movielens_stability
 
@@ -118,11 +120,11 @@ def run_cells(experiment, config, names):
 def test_convergence_at_a_tiny_size():
     """One cell of each task is run at α = 1.4, and stands for the others."""
     config = dataclasses.replace(
-        CONVERGENCE.config("quick"), lengths=(4,), tuned_a=(1e-5,), num_seeds=1
+        CONVERGENCE.config("quick"), length=4, large_lengths=(4,), tuned_a=(1e-5,), num_seeds=1
     )
     ids = [f"{name}-alpha=1.4" for name in ("fit-small", "ablate-small", "tune-small-truncated")]
-    fit, ablate, tune = run_cells(CONVERGENCE, config, ids).values()
-    by_task = {"fit": fit, "ablate": ablate, "tune": tune}
+    large, fit, ablate, tune = run_cells(CONVERGENCE, config, ["published-small", *ids]).values()
+    by_task = {"large": large, "fit": fit, "ablate": ablate, "tune": tune}
     results = {cell.id: by_task[cell["does"]] for cell in CONVERGENCE.checked_cells(config)}
     tables, checks = judged(CONVERGENCE, config, results)
     assert fit["steps"].tolist() == [1, 2, 3, 4]
@@ -131,6 +133,40 @@ def test_convergence_at_a_tiny_size():
     assert ablate["sgd"][0, 0] == pytest.approx(ablate["sgfla"][0, 0], abs=0.1)
     assert len(tables["curves"].where(kind="common", alpha=1.4, step="SG-FLA")) == 4
     assert [check.source for check in checks] == ["theory"]
+    assert large["measured"].shape == (2, 4)  # of each α
+    assert set(large["a"].tolist()) <= set(config.large_a)
+    assert tables["fits"]["set"].tolist() == ["small"] * 4
+
+
+@pytest.mark.parametrize("source", ["made", "real"])
+def test_the_larger_sets_are_judged_only_where_their_ratings_are_true(source):
+    """All 297 points of the paper's 10M and 20M panels are drawn behind, whosever ratings."""
+    config = CONVERGENCE.config("paper")
+    fits = [
+        {"set": name, "source": "real" if name == "ml-1m" else source, "alpha": alpha,
+         "mean": 0.3, "scale": 0.4, "a": 1e-9, "distance": 0.05, "sgld_distance": 0.0}
+        for name in (config.first, *config.large)
+        for alpha in config.alphas(name)
+    ]  # fmt: skip
+    base = {"step": "SG-FLA", "source": "real", "error": 1.0}
+    ablation = [base | {"alpha": 2.0}]
+    tables = {
+        "fits": Table.stack("", fits),
+        "tuned": Table.stack("", [base]),
+        "ablation": Table.stack("", ablation),
+    }
+    checks = movielens_convergence.checks(config, tables)
+    assert len(checks) == (11 if source == "real" else 4)
+    words = movielens_convergence._of_large(config, tables)
+    assert ("synthetic ratings of the size of ml-10m" in words) == (source == "made")
+    figure = new_figure()
+    for axes, name in zip(figure.subplots(1, 2), config.large, strict=True):
+        part = Table.stack("", [{"alpha": a, "n": [1, 2], "error": [3.0, 2.0]}
+                                for a in config.alphas(name)])  # fmt: skip
+        movielens_convergence._draw_large(axes, part, name, is_real=source == "real")
+        assert ("synthetic" in axes.get_title("right")) == (source == "made")
+    drawn = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "o"]
+    assert sum(len(line.get_xdata()) for line in drawn) == 297
 
 
 def test_posterior_at_a_tiny_size():

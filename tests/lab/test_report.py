@@ -197,9 +197,9 @@ def test_what_was_measured_stands_beside_what_was_published(tmp_path, pictures):
         "What of one?",
         "Reproduced only as a transient",
         "At first, not later.",
-        "Checks: 2 of 4 met, 1 explained, 1 missed.",
+        "Checks: 2 of 4 met, 2 missed, 1 of them explained.",
         "κ at α = 1.512.7212.72 ± 0.01papermetWhy this bar: printed digits",
-        "bias, α = 1.60.310.1 ± 0.06paperexplainedExplained: It is a transient.",
+        "bias, α = 1.60.310.1 ± 0.06papermissed, explainedMissed, because: It is a transient.",
         "residual of b3×10⁻⁹≤ 1×10⁻⁶theorymet",
         "slopeNaN≥ 1.5theorymissedMissed, and no explanation is given.",
         "Many rows. 40 rows",
@@ -225,6 +225,57 @@ def test_a_miss_is_not_rounded_away(tmp_path, pictures, measured, text):
     judged = {"checks": [check.to_json()], "verdict": vars(Verdict("reproduced", ""))}
     write(folder / "checks.json", json.dumps(judged))
     assert f"kappa{text}12.72 ± 0.01" in page_of(tmp_path).text
+
+
+def test_a_miss_that_is_explained_counts_as_missed_in_the_headline(tmp_path, pictures):
+    for name in ("one", "two"):
+        make(tmp_path, pictures, name)
+    text = Page(write_page(tmp_path).read_text("utf-8")).text
+    assert "Checks of all experiments: 4 of 8 met, 4 missed, 2 of them explained." in text
+
+
+CLEAN, OTHER = ({"revision": letter * 40, "dirty": False} for letter in "ab")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "head"),
+    [
+        ([CLEAN, CLEAN], [CLEAN], f"{'a' * 12}"),
+        ([CLEAN, CLEAN], [OTHER], f"{'a' * 12} (one); {'b' * 12} (two)"),
+        ([CLEAN, OTHER], [OTHER], f"{'a' * 12} (one); {'b' * 12} (one, two)"),
+        (
+            [CLEAN],
+            [{**CLEAN, "dirty": True}],
+            f"{'a' * 12} (one); {'a' * 12} with uncommitted changes (two)",
+        ),
+        ([CLEAN], [{"revision": None}], f"{'a' * 12} (one); unknown (two)"),
+    ],
+)
+def test_one_revision_is_printed_or_which_results_are_of_which(
+    tmp_path, pictures, first, second, head
+):
+    """Of the cells, whatever the sessions say: some may have been copied."""
+    for name, states in (("one", first), ("two", second)):
+        cells = {f"cell-{number}": state for number, state in enumerate(states)}
+        make(tmp_path, pictures, name, cells=cells)
+    page = Page(write_page(tmp_path).read_text("utf-8"))
+    assert f"Revision{head}Tables" in page.text
+
+
+def test_results_without_checksums_are_shown_and_marked(tmp_path, pictures):
+    make(tmp_path, pictures, "one")
+    experiments.run(toy_experiment.EXPERIMENT, tmp_path, jobs=0)
+    text = Page(write_page(tmp_path).read_text("utf-8")).text
+    assert "Tableswithout checksums (one); as made, by SHA-256 (toy)" in text
+
+
+def test_a_table_that_was_edited_is_told_on_the_page(tmp_path, pictures):
+    experiments.run(toy_experiment.EXPERIMENT, tmp_path, jobs=0)
+    table = tmp_path / "toy/tables/means.csv"
+    table.write_text(table.read_text().replace("cell-0", "cell-9"))
+    text = Page(write_page(tmp_path).read_text("utf-8")).text
+    assert "toy/tables/means.csv was changed since it was made" in text
+    assert "It is a toy." not in text
 
 
 def test_experiments_stand_in_the_order_of_the_paper(tmp_path, pictures):

@@ -13,7 +13,8 @@ import levymc
 from levymc.run import _store
 from levymc_lab import data, paper
 from levymc_lab import framework as experiments
-from levymc_lab.paper import sbn_stepsize
+from levymc_lab.framework import Table
+from levymc_lab.paper import _sbn_stepsize_results, sbn_stepsize
 from levymc_lab.paper._sbn_stepsize_results import NAMES
 from levymc_lab.paper.sbn_stepsize import EXPERIMENT
 
@@ -41,7 +42,9 @@ def cells_of(folder, *ids):
 def test_quick_profile(results):
     assert not results.has_failed
     assert results.verdict.kind == "measured here"
-    assert results.verdict.words.startswith("On made pictures. At α = 2 the log-likelihood goes")
+    assert results.verdict.words.startswith(
+        "On made pictures. At the largest step, by the ranges of 2 seeds"
+    )
     assert "nan" not in results.verdict.words
     for name in FIGURES:
         assert results.figure(name, "png").read_bytes().startswith(b"\x89PNG")
@@ -51,36 +54,78 @@ def test_quick_profile(results):
 def test_each_run_has_its_row(results):
     runs = results.tables["runs"]
     assert len(runs) == len(CELLS) - 1  # but annealing
-    assert set(runs["sampler"]) == set(NAMES.values()) - {NAMES["polya"]}
+    assert set(runs["sampler"]) == set(NAMES.values())
     assert np.all(np.isfinite(runs["loglikelihood"]))
     assert np.all(runs["loglikelihood"] < 0)
     assert np.all(runs["error"] > 0)
     assert not runs["divergences"].any()
-    traces = results.tables["traces"].where(sampler=NAMES["best"])
-    assert traces["iteration"].tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 12]
-    # All 20 test images are followed, by the same key: the last mark is the run's own number.
-    last = runs.where(sampler=NAMES["best"])["loglikelihood"]
-    assert traces["loglikelihood"][-1] == pytest.approx(last[0])
+    assert set(runs["iterations"]) == {12}
+    ends = runs.where(sampler=NAMES["warm"])
+    is_end = np.isin(ends["step"], QUICK.ends)
+    assert np.isfinite(ends["all_images"]).tolist() == is_end.tolist()
+    assert np.isfinite(runs["all_images"]).sum() == is_end.sum()
 
 
 @pytest.mark.nightly
-def test_the_grid_averages_seeds_of_the_longest_runs(results):
+def test_the_grid_averages_seeds_of_runs_of_one_length(results):
     grid, runs = results.tables["grid"], results.tables["runs"]
     points = {(row["alpha"], row["step"]) for row in grid.rows()}
     assert points == {(a, s) for a in (2.0, 1.8, 1.6) for s in QUICK.steps}
+    assert set(grid["seeds"]) == {2}
     (row,) = grid.where(alpha=1.6, step=4.473e-5).rows()
-    both = runs.where(
-        sampler=NAMES["sgfla"], alpha=1.6, step=4.473e-5, sweeps=QUICK.sweeps, iterations=12
+    both, beside = (
+        runs.where(sampler=NAMES["warm"], alpha=alpha, step=4.473e-5)["loglikelihood"]
+        for alpha in (1.6, 2.0)
     )
-    assert (row["seeds"], row["iterations"]) == (2, 12)
-    assert row["loglikelihood"] == pytest.approx(both["loglikelihood"].mean())
-    assert row["half_range"] == pytest.approx(np.ptp(both["loglikelihood"]) / 2)
-    assert set(grid.where(alpha=1.8)["iterations"]) == {6}
-    assert set(grid.where(step=1e-4)["iterations"]) == {6}
-    short = runs.where(iterations=6)
-    assert len(short) == 5
-    assert not len(results.tables["traces"].where(iterations=6))
-    assert set(grid.where(alpha=2.0)["seeds"].tolist()) == {1, 2}
+    assert row["loglikelihood"] == pytest.approx(both.mean())
+    assert row["half_range"] == pytest.approx(np.ptp(both) / 2)
+    assert row["above_sgld"] == pytest.approx(both.mean() - beside.mean())
+    assert row["give_or_take"] == pytest.approx((np.ptp(both) + np.ptp(beside)) / 2)
+
+
+def found_at(shift):
+    """Cells of a grid whose SGLD falls by 30, and each α by as much less as `shift` says."""
+    config = dataclasses.replace(QUICK, source="mnist")
+    results = {}
+    for cell in sbn_stepsize.cells(config):
+        if cell["kind"] == "warm":
+            fall = 30 * config.steps.index(cell["step"]) / 2
+            less = shift.get(cell["alpha"], 0.0) * (cell["step"] == config.ends[1])
+            value = -100 - fall + less + cell["seed"]
+            rest = dict.fromkeys(("error", "spread", "largest", "seconds"), 1.0)
+            rest |= {"divergences": 0, "all_images": np.nan, "all_error": np.nan}
+            results[cell.id] = {"loglikelihood": value, **rest}
+    return judge(config, results)
+
+
+@pytest.mark.parametrize(
+    ("shift", "words"),
+    [
+        ({}, "no α lies above SGLD and α = 1.8 (+0.0 ± 1.0), α = 1.6 (+0.0 ± 1.0) cannot be told"),
+        ({1.6: 5.0, 1.8: 0.5}, "α = 1.6 (+5.0 ± 1.0) lies above SGLD and α = 1.8 (+0.5 ± 1.0) can"),
+        ({1.6: -5.0, 1.8: -3.0}, "no α lies above SGLD and α = 1.8 (-3.0 ± 1.0), α = 1.6 (-5.0"),
+    ],
+)
+def test_words_on_robustness_are_no_stronger_than_the_seeds(shift, words):
+    """Two seeds one nat apart: of SGLD and an α together, a nat is within their ranges."""
+    _, checks, verdict = found_at(shift)
+    assert f"At the largest step, by the ranges of 2 seeds, {words}" in verdict.words
+    assert verdict.kind == "not reproduced"
+    falls = {check.name[-3:]: check.measured for check in checks if check.name.startswith("fall")}
+    for alpha, text in ((1.8, "1.8"), (1.6, "1.6")):
+        assert falls[text] == pytest.approx(30 - shift.get(alpha, 0.0))
+
+
+def test_nothing_is_said_of_robustness_by_one_seed():
+    config = dataclasses.replace(QUICK, num_seeds=1)
+    steps = {(c["alpha"], c["step"]) for c in sbn_stepsize.cells(config) if c["kind"] == "warm"}
+    rows = [
+        {"sampler": NAMES["warm"], "alpha": alpha, "step": step, "loglikelihood": -100.0 - alpha}
+        for alpha, step in steps
+    ]
+    grid = _sbn_stepsize_results._grid(config, Table.stack("", rows))["grid"]
+    words = " ".join(_sbn_stepsize_results._sentences(config, {"grid": grid}))
+    assert "seeds" not in words
 
 
 @pytest.mark.nightly
@@ -128,8 +173,8 @@ def test_parts_annealing_alone(folder, results):
 @pytest.mark.nightly
 def test_parts_one_run_alone(folder, results):
     """Of a point without a neighbour nothing can be said, and nothing is."""
-    tables, checks, verdict = judge(QUICK, cells_of(folder, "sgfla-alpha=2-step=4.473e-05-seed=0"))
-    assert tables.keys() == {"runs", "grid", "traces"}
+    tables, checks, verdict = judge(QUICK, cells_of(folder, "warm-alpha=2-step=4.473e-05-seed=0"))
+    assert tables.keys() == {"runs", "grid"}
     assert checks == []
     assert (verdict.kind, verdict.words) == ("measured here", "On made pictures.")
 
@@ -138,7 +183,7 @@ def test_parts_one_run_alone(folder, results):
 def test_parts_an_ablation_alone(folder, results):
     (id,) = [id for id in CELLS if id.startswith("sgld")]
     tables, checks, verdict = judge(QUICK, cells_of(folder, id))
-    assert tables.keys() == {"runs", "traces"}
+    assert tables.keys() == {"runs"}
     assert checks == []
     assert "SGLD, step c_α η" in verdict.words
 
@@ -162,11 +207,10 @@ def test_no_verdict_before_both_ends_are_there(folder, results):
     """Of MNIST, the fall is from the smallest to the largest step, not between any two."""
     config = dataclasses.replace(QUICK, source="mnist")
     ends = {min(QUICK.steps), max(QUICK.steps)}
-    runs = [id for id, cell in CELLS.items() if cell["kind"] == "sgfla" and cell["seed"] == 0]
-    runs = [id for id in runs if CELLS[id]["alpha"] in (2.0, 1.6) and "sweeps" not in id]
+    runs = [id for id, cell in CELLS.items() if cell["kind"] == "warm" and cell["seed"] == 0]
     whole = judge(config, cells_of(folder, *runs))
     assert whole[2].kind in ("reproduced", "not reproduced")
-    assert sum(check.name.startswith("fall") for check in whole[1]) == 2
+    assert sum(check.name.startswith("fall") for check in whole[1]) == len(QUICK.alphas)
     without = [id for id in runs if CELLS[id]["step"] != max(ends)]
     part = judge(config, cells_of(folder, *without))
     assert part[2].kind == "measured here"
@@ -204,10 +248,10 @@ def test_parts_of_the_step_differ_as_they_say():
     """
     alpha, step = 1.6, 2.828e-4
     drift = float(levymc.riesz.leading_coefficient(alpha - 2)) * step
-    moved = {kind: one_step(kind)[0] for kind in ("sgfla", "sgld", "normal", "sgd")}
+    moved = {kind: one_step(kind)[0] for kind in ("warm", "sgld", "normal", "sgd")}
     noise = {kind: shift - moved["sgd"] for kind, shift in moved.items()}
     scales = {
-        "sgfla": (step ** (1 / alpha), alpha),
+        "warm": (step ** (1 / alpha), alpha),
         "normal": (step ** (1 / alpha), 2.0),
         "sgld": (math.sqrt(drift), 2.0),
     }
@@ -231,9 +275,10 @@ def test_the_drift_is_c_alpha_eta_times_the_gradient():
     key_first = jax.random.fold_in(jax.random.fold_in(key_run, 0), 0)  # of chain 0, step 0
     key_batch, key_step = jax.random.split(key_first)
     key_latents, _ = jax.random.split(key_step)
-    batch = levymc.batches({"images": sbn_stepsize.split(config).train}, 100).draw(key_batch)
+    points = {"images": sbn_stepsize.split(config).train, "index": np.arange(100)}
+    batch = levymc.batches(points, 100).draw(key_batch)
     position = model.init(key_start, dtype=jnp.float32)
-    complete, _ = model.latents(key_latents, position, batch)
+    complete, _ = model.latents(key_latents, position, batch, model.memory(100))
     gradient = model.grad_estimator(100)(position, complete)["weights"]
     np.testing.assert_allclose(moved, how_far * np.asarray(gradient), rtol=1e-3, atol=2e-6)
 
@@ -269,19 +314,18 @@ def test_decreasing_steps_are_the_config_s():
 
 
 def test_the_paper_s_figure_is_covered():
-    """Every α and step of Figure 6, and the main ones at full length with two seeds."""
+    """Every α and step of Figure 6 by two seeds at full length; cold runs at both ends only."""
     config = EXPERIMENT.profiles["paper"]
     figure = paper.published("fig6_sbn_loglik_vs_eta")
-    wanted = {(row["alpha"], row["x"]) for row in figure.rows()}
-    plain = [
-        cell
-        for cell in sbn_stepsize.cells(config)
-        if cell["kind"] == "sgfla" and "sweeps" not in cell.parameters
-    ]
-    assert {(cell["alpha"], cell["step"]) for cell in plain} == wanted
-    long = [cell for cell in plain if cell["length"] == config.num_iterations]
-    assert len(long) == 2 * 5 * 2
-    assert {cell["seed"] for cell in long} == {0, 1}
+    wanted = {(row["alpha"], row["x"], seed) for row in figure.rows() for seed in (0, 1)}
+    every = [cell for cell in sbn_stepsize.cells(config) if cell["kind"] != "annealing"]
+    grid = [cell for cell in every if cell["kind"] == "warm"]
+    assert {(cell["alpha"], cell["step"], cell["seed"]) for cell in grid} == wanted
+    assert len(grid) == 9 * 5 * 2
+    assert {cell["length"] for cell in every} == {5000}
+    cold = [cell for cell in every if cell["kind"] == "cold"]
+    assert {cell["step"] for cell in cold} == {3.998e-5, 2.828e-4}
+    assert len(cold) == 5
 
 
 def test_test_images_are_not_learnt_from():

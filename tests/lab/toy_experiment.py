@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from levymc_lab.framework import Cell, Check, Experiment, Table, Verdict
+from levymc_lab.framework._results import read_cell
 
 MADE = []  # ids of the cells made in this process
 
@@ -98,13 +99,19 @@ EXPERIMENT = Experiment(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files but the manifest, which tells the time."""
+    """All files but the manifest, which tells the time; of cells, what their experiment gave."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     return {
-        str(file.relative_to(folder)): file.read_bytes()
+        str(file.relative_to(folder)): _content(file)
         for file in files
         if file.name != "manifest.json"
     }
+
+
+def _content(file: Path) -> bytes:
+    if file.suffix != ".npz":
+        return file.read_bytes()
+    return b"".join(np.asarray(value).tobytes() for value in read_cell(file).values())
 
 
 def fill_disk(monkeypatch, after: int):

@@ -27,7 +27,7 @@ EXAMPLES = """
 """
 MARKS = {
     "pass": "[green]✓ pass[/]",
-    "explained": "[yellow]≈ explained[/]",
+    "explained": "[yellow]✗ missed, explained[/]",
     "fail": "[red]✗ FAIL[/]",
 }
 SPEED_WINDOW = 3600.0  # seconds; a cell may take minutes
@@ -72,6 +72,7 @@ def run(
         chosen = _choose(names)
         for one in chosen:  # none will be refused after another has run
             framework.preflight(one, out, profile=profile, seed=seed, force=force)
+        _tell_of_changes()
     has_failed = False
     with _connected(cluster, jobs, resume) as workers:
         for one in chosen:
@@ -110,6 +111,20 @@ def _connected(address: str | None, jobs: int, resume: str) -> "Iterator[Cluster
             workers = stack.enter_context(framework.connect(address, jobs))
             print(f"Dashboard: {workers.dashboard}", flush=True)
         yield workers
+
+
+def _tell_of_changes() -> None:
+    """Before hours are spent on results that nobody can make again."""
+    from levymc._workdir import git_state
+
+    state = git_state()
+    if state and state["dirty"]:
+        print(
+            f"The source has changes since revision {state['revision'][:12]} that are not "
+            "committed: results will be marked so. Commit them first where a revision is to be "
+            "named.",
+            flush=True,
+        )
 
 
 def _choose(names: list[str]) -> "list[Experiment]":

@@ -22,7 +22,8 @@ module, not lambdas, so that other processes can find them.  Work whose parts de
 
 A results folder, OUT/NAME, holds::
 
-    manifest.json     configuration, seed, versions, git revision, wall time, status
+    manifest.json     configuration, seed, versions, wall time, status; of each cell the git
+                      revision and the time at which it was made; the SHA-256 of the tables
     cells/ID.npz      one for each cell; needed until the tables are made
     cells/ID/         while the cell is made, what it needs to go on if it is killed
     tables/*.csv, *.json
@@ -30,6 +31,8 @@ A results folder, OUT/NAME, holds::
     figures/*.png, *.svg
 
 Nothing there is written over: what is missing is made again.  To redraw, remove figures/ and run.
+Tables that were changed after they were made are refused, and so nothing is judged or drawn from
+them.  Results of manifests without checksums, as they were before, are read and marked.
 
 An experiment of many cells shows what has been run so far if it says ``shows_parts=True``.  Its
 ``summarise`` then takes the results of any cells but none (the mapping lacks the others, so go
@@ -56,6 +59,7 @@ from ._registry import get as get
 from ._registry import names as names
 from ._results import Results as Results
 from ._results import SoFar as SoFar
+from ._results import has_checksums as has_checksums
 from ._results import load as load
 from ._results import so_far as so_far
 from ._run import preflight as preflight

@@ -19,6 +19,7 @@ MODULES = {
     "movielens-posterior": "levymc_lab.paper.movielens_posterior",
     "movielens-stability": "levymc_lab.paper.movielens_stability",
     "sbn-stepsize": "levymc_lab.paper.sbn_stepsize",
+    "minibatch-size": "levymc_lab.paper.minibatch_size",
     "annealing": "levymc_lab.paper.annealing",
     "model-selection": "levymc_lab.paper.model_selection",
     "stable-like": "levymc_lab.paper.stable_like",

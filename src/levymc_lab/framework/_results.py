@@ -1,10 +1,15 @@
 """What a results folder holds: where it is, what its cells were, and how the run is judged.
 
+Every cell says in its own file at which revision and when it was made, so that one copied from
+another run is known by it.  The manifest of a finished run repeats that, and has the SHA-256 of
+each file of the tables: what was changed since is not read.
+
 A run that is not finished is judged by the cells that are there.  Nothing is written then: another
 process may be at work in the folder, and what is made from some of the cells must not be taken for
 what is made from all.
 """
 
+import hashlib
 import io
 import shutil
 from collections.abc import Mapping
@@ -14,7 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from levymc._workdir import Fields, ResultsError, parse_json, read_arrays, read_json, save_arrays
+from levymc._workdir import (
+    Fields,
+    ResultsError,
+    git_state,
+    now,
+    parse_json,
+    read_arrays,
+    read_json,
+    save_arrays,
+)
 
 from ._check import Check, Verdict
 from ._experiment import CellResult
@@ -29,6 +43,9 @@ FIELDS: Fields = {
     **dict.fromkeys(("seed", "num_cells"), int),
     "wall_seconds": (int, float),
 }
+FORMAT = 2  # of a manifest; from 2 on with checksums of the tables and the revision of each cell
+TABLE_SUFFIXES = ("csv", "json")
+STAMP = ("_revision", "_dirty", "_made")  # of a cell, beside what its experiment keeps in it
 
 
 class Folder(NamedTuple):
@@ -80,13 +97,59 @@ def read_manifest(folder: Folder) -> dict[str, Any]:
         ) from None
 
 
-def read_tables(folder: Folder, names: list[str]) -> dict[str, Table]:
-    return {name: Table.from_json(folder.table(name, "json").read_bytes()) for name in names}
+def checksum(content: bytes) -> str:
+    """SHA-256, as `sha256sum` prints it."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_tables(folder: Folder, manifest: Mapping[str, Any]) -> dict[str, Table]:
+    """The tables, if they are as they were made; those without checksums as they are.
+
+    Raises:
+        ResultsError: a table was changed since, or the manifest lost its checksum.
+    """
+    found = {}
+    for name in manifest["tables"]:
+        contents = {kind: folder.table(name, kind).read_bytes() for kind in TABLE_SUFFIXES}
+        for kind, content in contents.items():
+            check_table(folder, manifest, name, kind, content)
+        found[name] = Table.from_json(contents["json"])
+    return found
+
+
+def has_checksums(manifest: Mapping[str, Any]) -> bool:
+    """Whether tables can be checked; those of a manifest of format 1 cannot."""
+    return manifest.get("format", 1) > 1 or "checksums" in manifest
+
+
+def check_table(
+    folder: Folder, manifest: Mapping[str, Any], name: str, kind: str, content: bytes
+) -> None:
+    """Refuse a file of a table that is not the one that was made."""
+    if not has_checksums(manifest):
+        return
+    file = folder.table(name, kind)
+    known = manifest.get("checksums", {}).get(file.name)
+    if checksum(content) != known:
+        reason = "changed since it was made" if known else "without its checksum in the manifest"
+        raise ResultsError(
+            f"{file} was {reason}: its SHA-256 is {checksum(content)[:12]}…, not "
+            f"{str(known)[:12]}…. Restore it from a copy, such as the committed one, or make all "
+            f"anew: {manifest['command']} --force"
+        )
+
+
+def stamp() -> dict[str, Any]:
+    """At which revision and when a cell is made that is made now."""
+    state = git_state() or {"revision": "", "dirty": False}
+    return dict(zip(STAMP, (state["revision"], state["dirty"], now()), strict=True))
 
 
 def cell_bytes(result: CellResult) -> bytes:
-    """Numbers, texts and arrays as the content of one file, without pickle."""
-    arrays = {name: np.asarray(value) for name, value in result.items()}
+    """Numbers, texts and arrays as the content of one file, without pickle; and its stamp."""
+    if taken := set(STAMP).intersection(result):
+        raise TypeError(f"`run_cell` must not give {sorted(taken)}: take other names.")
+    arrays = {name: np.asarray(value) for name, value in {**result, **stamp()}.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biufU":
             raise TypeError(
@@ -100,6 +163,17 @@ def cell_bytes(result: CellResult) -> bytes:
 
 def read_cell(path: Path) -> dict[str, Any]:
     """What `cell_bytes` was given; numbers and texts as Python's."""
+    return {name: value for name, value in _read_all(path).items() if name not in STAMP}
+
+
+def read_stamp(path: Path) -> dict[str, Any]:
+    """Revision and time of a cell; of one that was made before there were stamps, unknown."""
+    found = _read_all(path)
+    values = (found.get(name) for name in STAMP)
+    return dict(zip(("revision", "dirty", "made"), values, strict=True))
+
+
+def _read_all(path: Path) -> dict[str, Any]:
     arrays = read_arrays(path, "Remove it: the same command then makes it again.")
     return {name: array if array.ndim else array.item() for name, array in arrays.items()}
 
@@ -161,7 +235,7 @@ def load(path: Path | str) -> Results:
     try:
         judged = parse_json(folder.checks.read_bytes())
         checks = [Check.from_json(content) for content in judged["checks"]]
-        tables = read_tables(folder, manifest["tables"])
+        tables = read_tables(folder, manifest)
         return Results(folder.path, manifest, tables, checks, Verdict(**judged["verdict"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ResultsError(

@@ -30,9 +30,20 @@ from levymc._workdir import (
 from ._cluster import Cluster
 from ._experiment import SUFFIXES, Cell, Experiment, check_seed
 from ._pool import Task, make
-from ._results import Folder, Results, load, read_cell, read_manifest, read_tables
+from ._results import (
+    FORMAT,
+    TABLE_SUFFIXES,
+    Folder,
+    Results,
+    check_table,
+    checksum,
+    load,
+    read_cell,
+    read_manifest,
+    read_stamp,
+    read_tables,
+)
 
-FORMAT = 1
 Progress = Callable[[int, int], None]
 
 
@@ -82,7 +93,7 @@ def run(
                 crew = _Crew(jobs, cluster)
                 work.complete(manifest, crew, on_progress or _ignore)
             else:
-                work.write_judgement_and_figures(manifest["tables"])
+                work.write_judgement_and_figures(manifest)
     return load(folder.path)
 
 
@@ -100,7 +111,7 @@ def preflight(
 
 def needs_cells(folder: Folder, manifest: dict[str, Any]) -> bool:
     """Whether something is missing that comes from the cells."""
-    files = [folder.table(name, kind) for name in manifest["tables"] for kind in ("csv", "json")]
+    files = [folder.table(name, kind) for name in manifest["tables"] for kind in TABLE_SUFFIXES]
     has_tables = bool(files) and all(file.exists() for file in files)
     return manifest["status"] != "finished" or not has_tables
 
@@ -182,17 +193,21 @@ class _Work:
             crew.make(missing, count)
             for task in tasks:  # also what a process left that was killed before it could tidy
                 task.tidy()
-            manifest["tables"] = self._write_tables()
-            self.write_judgement_and_figures(manifest["tables"])
+            manifest["checksums"] = self._write_tables(manifest)
+            manifest["tables"] = list(
+                dict.fromkeys(Path(file).stem for file in manifest["checksums"])
+            )
+            manifest["cells"] = {task.cell.id: read_stamp(task.path) for task in tasks}
+            self.write_judgement_and_figures(manifest)
 
     def _task(self, cell: Cell, seed: int) -> Task:
         paths = self.folder.cell(cell.id), self.folder.scratch(cell.id)
         return Task(self.experiment, self.config, cell, seed, *paths)
 
-    def write_judgement_and_figures(self, names: list[str]) -> None:
-        """All that comes from the tables."""
+    def write_judgement_and_figures(self, manifest: dict[str, Any]) -> None:
+        """All that comes from the tables, which must be as they were made."""
         folder, experiment = self.folder, self.experiment
-        tables = read_tables(folder, names)
+        tables = read_tables(folder, manifest)
         if not folder.checks.exists():
             checks, verdict = experiment.judge(self.config, tables)
             content = [check.to_json() for check in checks]
@@ -231,14 +246,26 @@ class _Work:
                 "Name another folder (--out), or start anew and lose what it holds (--force)."
             )
 
-    def _write_tables(self) -> list[str]:
-        """Summarise the cells; return the names of the tables."""
+    def _write_tables(self, manifest: dict[str, Any]) -> dict[str, str]:
+        """Summarise the cells; return the checksum of each file.
+
+        A file that is there and has its checksum stays, if it is the one that was made.  One that
+        has none was left by a run that was killed before the manifest knew it.
+        """
         results = {cell.id: read_cell(self.folder.cell(cell.id)) for cell in self.cells}
-        tables = self.experiment.tables(self.config, results)
-        for name, table in tables.items():
-            _write_missing(self.folder.table(name, "csv"), table.to_csv())
-            _write_missing(self.folder.table(name, "json"), table.to_json())
-        return list(tables)
+        known, sums = manifest.get("checksums", {}), {}
+        for name, table in self.experiment.tables(self.config, results).items():
+            for kind, content in zip(
+                TABLE_SUFFIXES, (table.to_csv(), table.to_json()), strict=True
+            ):
+                file = self.folder.table(name, kind)
+                if file.name in known and file.exists():
+                    content = file.read_bytes()
+                    check_table(self.folder, manifest, name, kind, content)
+                else:
+                    atomic_bytes(file, content)
+                sums[file.name] = checksum(content)
+        return sums
 
 
 def _new_manifest(

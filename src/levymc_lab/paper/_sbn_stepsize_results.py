@@ -13,31 +13,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from levymc_lab.framework import Cell, CellResult, Check, Table, Tables, Verdict
-from levymc_lab.framework.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    alpha_colour,
-    new_figure,
-    note,
-)
+from levymc_lab.framework.style import BLUE, GREY, VERMILLION, new_figure, note
 
-from ._shared import groups, published, rows_at
+from ._shared import groups, published, rows_at, spread_colour
 
 if TYPE_CHECKING:
     from .sbn_stepsize import StepSizes
 
 NAMES = {
-    "sgfla": "SG-FLA",
+    "warm": "SG-FLA",
     "sgld": "SGLD, step c_α η",
     "normal": "Gaussian noise of the same scale",
     "sgd": "SGD, step c_α η",
-    "warm": "SG-FLA, warm start",
-    "best": "SG-FLA, warm start, decreasing steps",
-    "polya": "SG-FLA, Pólya–Gamma sweeps",
+    "cold": "SG-FLA, units from the prior",
+    "best": "SG-FLA, decreasing steps",
 }
 FIGURE = "fig6_sbn_loglik_vs_eta"
 PARTICLES = 10  # an image, for the network whose likelihood is known
@@ -54,7 +43,7 @@ UNKNOWN = (
 )
 NOTABLE = 20.0  # nats, twice what runs at large steps wander by
 TICKS = (4e-5, 6e-5, 1e-4, 1.6e-4, 2.8e-4)
-PARTS = (("normal", BLUE, "v"), ("sgd", GREY, "s"), ("sgld", ORANGE, "^"))
+PARTS = ("normal", "sgd", "sgld")
 GAP = 2  # pixels between two pictures
 COLUMNS = 10
 
@@ -67,18 +56,14 @@ def tables_of(
     tables = {}
     if runs:
         tables["runs"] = Table.stack(
-            "Each run: the likelihood of test images a digit, by annealed importance sampling with "
-            f"{config.num_temperatures} temperatures, and its standard error over the images; the "
-            "spread and the largest of the weights; seconds of one core, with compiling.",
+            f"Each run: the mean log-likelihood of {config.fewer_test:,} test images, by annealed "
+            f"importance sampling with {config.num_temperatures:,} temperatures, and its standard "
+            f"error over them; where it was made, that of all {config.num_test:,}; the spread and "
+            "the largest of the weights; seconds of one core, with compiling. Hidden units are "
+            "kept between visits unless it says from the prior.",
             (_row(config, cell, results[cell.id]) for cell in runs),
         )
         tables |= _grid(config, tables["runs"])
-    traced = [cell for cell in runs if cell["length"] == config.num_iterations]
-    if traced:
-        tables["traces"] = Table.stack(
-            "Likelihoods through the long runs, of fewer images.",
-            (_trace(config, cell, results[cell.id]) for cell in traced),
-        )
     if "annealing" in results:
         tables |= _annealing(config, results["annealing"])
     shown = [cell for cell in done if cell["kind"] == "best"]
@@ -86,33 +71,38 @@ def tables_of(
         cell = min(shown, key=lambda cell: cell["alpha"])
         tables["pictures"] = Table.stack(
             "Greys, from top left to bottom right, of 8 bits each in base 64, of the network that "
-            f"was trained with decreasing steps and a warm start at α = {cell['alpha']:g}.",
+            f"was trained with decreasing steps at α = {cell['alpha']:g}.",
             _pictures(results[cell.id]),
         )
     return tables
 
 
 def _grid(config: "StepSizes", runs: Table) -> dict[str, Table]:
-    """SG-FLA's runs beside the figure's, of the longest length that each α and step has."""
-    plain = runs.where(sampler=NAMES["sgfla"], sweeps=config.sweeps)
+    """SG-FLA's runs beside the figure's and beside SGLD's at the same step."""
+    plain = runs.where(sampler=NAMES["warm"])
     points = sorted({(row["alpha"], row["step"]) for row in plain.rows()}, reverse=True)
-    rows = [_point(plain.where(alpha=alpha, step=step)) for alpha, step in points]
-    caption = "SG-FLA with constant steps: mean over seeds, half their range, and the figure's."
+    rows = [_point(plain.where(step=step), alpha, step) for alpha, step in points]
+    caption = (
+        "SG-FLA with constant steps, hidden units kept between visits: mean over seeds, half their "
+        "range, and the figure's; how far above SGLD at that step, and by how much the ranges of "
+        "both would let that differ."
+    )
     return {"grid": Table.stack(caption, rows)} if rows else {}
 
 
-def _point(runs: Table) -> dict[str, Any]:
-    longest = runs.where(iterations=runs["iterations"].max())
-    values = longest["loglikelihood"]
-    alpha, step = float(longest["alpha"][0]), float(longest["step"][0])
+def _point(runs: Table, alpha: float, step: float) -> dict[str, Any]:
+    values, beside = (runs.where(alpha=one)["loglikelihood"] for one in (alpha, 2.0))
+    compared = [float(beside.mean()), float(np.ptp(beside)) / 2] if len(beside) else [np.nan] * 2
+    mean, half_range = float(values.mean()), float(np.ptp(values)) / 2
     return {
         "alpha": alpha,
         "step": step,
-        "iterations": int(longest["iterations"][0]),
         "seeds": len(values),
-        "loglikelihood": float(values.mean()),
-        "half_range": float(np.ptp(values)) / 2,
+        "loglikelihood": mean,
+        "half_range": half_range,
         "published": float(published(FIGURE).where(alpha=alpha, x=step)["y"][0]),
+        "above_sgld": mean - compared[0],
+        "give_or_take": half_range + compared[1],
     }
 
 
@@ -128,16 +118,17 @@ def _given(config: "StepSizes", cell: Cell) -> dict[str, Any]:
 
 
 def _row(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
-    measured = ("loglikelihood", "error", "spread", "largest", "divergences", "seconds")
+    measured = (
+        "loglikelihood",
+        "error",
+        "all_images",
+        "all_error",
+        "spread",
+        "largest",
+        "divergences",
+        "seconds",
+    )
     return {**_given(config, cell), **{name: result[name] for name in measured}}
-
-
-def _trace(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
-    return {
-        **_given(config, cell),
-        "iteration": result["marks"],
-        "loglikelihood": result["trace"],
-    }
 
 
 def _annealing(config: "StepSizes", result: CellResult) -> dict[str, Table]:
@@ -214,9 +205,9 @@ def _fall(part: Table, column: str) -> float:
 
 def _check_robustness(config: "StepSizes", tables: Tables) -> list[Check]:
     found = []
-    for alpha in config.main_alphas:
-        part = tables["grid"].where(alpha=alpha, iterations=config.num_iterations)
-        if not {min(config.steps), max(config.steps)} <= set(part["step"].tolist()):
+    for alpha in config.alphas:
+        part = tables["grid"].where(alpha=alpha)
+        if not set(config.steps) <= set(part["step"].tolist()):
             continue
         distance = float(np.mean(np.abs(part["loglikelihood"] - part["published"])))
         found += [
@@ -244,29 +235,56 @@ def _check_robustness(config: "StepSizes", tables: Tables) -> list[Check]:
 def verdict(config: "StepSizes", tables: Tables, checks: Sequence[Check]) -> Verdict:
     words = " ".join(_sentences(config, tables)) or "No run is there yet."
     falls = [check for check in checks if check.name.startswith(FALL)]
-    if config.source == "made" or len(falls) < len(config.main_alphas):
+    if config.source == "made" or len(falls) < len(config.alphas):
         return Verdict("measured here", words)
-    if all(check.holds for check in falls):
-        return Verdict("reproduced", f"A smaller α stands larger steps. {words}")
-    return Verdict("not reproduced", f"No α stands larger steps than SGLD does. {words}")
+    return Verdict("reproduced" if all(c.holds for c in falls) else "not reproduced", words)
 
 
 def _sentences(config: "StepSizes", tables: Tables) -> Iterator[str]:
     if config.source == "made":
         yield "On made pictures."
     if "grid" in tables:
+        yield from _of_robustness(config, tables["grid"])
         yield from _of_grid(config, tables["grid"])
     if "runs" in tables:
         yield from _of_parts(config, tables["runs"])
-        yield from _of_sweeps(config, tables["runs"])
+        yield from _of_cold(config, tables["runs"])
         yield from _of_schedules(config, tables["runs"])
     if "annealing" in tables:
         yield _of_annealing(tables["annealing"])
 
 
+def _of_robustness(config: "StepSizes", grid: Table) -> Iterator[str]:
+    """Whether a smaller α stands the largest step better, as far as the seeds can tell."""
+    rows = [row for row in grid.where(step=config.ends[1]).rows() if row["alpha"] < 2]
+    rows = [row for row in rows if np.isfinite(row["above_sgld"])]
+    if not rows or min(row["seeds"] for row in rows) < 2:
+        return
+    above, below = (
+        [r for r in rows if sign * r["above_sgld"] > r["give_or_take"]] for sign in (1, -1)
+    )
+    told = [*above, *below]
+    alike = [row for row in rows if row not in told]
+    said = [
+        f"{_each(above)} lies above SGLD" if above else "no α lies above SGLD",
+        *([f"{_each(below)} below it"] if below else []),
+        *([f"{_each(alike)} cannot be told from it"] if alike else []),
+    ]
+    yield (
+        f"At the largest step, by the ranges of {rows[0]['seeds']} seeds, "
+        f"{', '.join(said[:-1])}{' and ' if len(said) > 1 else ''}{said[-1]}."
+    )
+
+
+def _each(rows: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(
+        f"α = {r['alpha']:g} ({r['above_sgld']:+.1f} ± {r['give_or_take']:.1f})" for r in rows
+    )
+
+
 def _of_grid(config: "StepSizes", grid: Table) -> Iterator[str]:
-    """Both ends of each α's line."""
-    for alpha in config.main_alphas:
+    """Both ends of the outermost lines, and at how many steps the others are told apart."""
+    for alpha in (max(config.alphas), min(config.alphas)):
         part = grid.where(alpha=alpha)
         if len(part) < 2:
             continue
@@ -277,36 +295,43 @@ def _of_grid(config: "StepSizes", grid: Table) -> Iterator[str]:
             f"η = {part['step'][small]:.2g} to {part['loglikelihood'][large]:.1f} at "
             f"{part['step'][large]:.2g}{beside if config.source == 'mnist' else ''}."
         )
+    rest = rows_at(grid, (grid["alpha"] < 2) & np.isfinite(grid["above_sgld"]))
+    rest = rows_at(rest, rest["seeds"] > 1)
+    if len(rest):
+        higher = int((rest["above_sgld"] > rest["give_or_take"]).sum())
+        lower = int((rest["above_sgld"] < -rest["give_or_take"]).sum())
+        yield (
+            f"Of the {len(rest)} pairs of a step and an α < 2, {higher} lie above SGLD at that "
+            f"step by more than the seeds differ, and {lower} below."
+        )
 
 
 def _of_parts(config: "StepSizes", runs: Table) -> Iterator[str]:
-    alpha, step = config.ablated_alpha, max(config.ablation_steps)
-    at = runs.where(step=step, alpha=alpha, sweeps=config.sweeps, iterations=config.num_iterations)
-    kinds = ("sgfla", "normal", "sgd", "sgld")
-    parts = _listed((NAMES[kind], at.where(sampler=NAMES[kind])) for kind in kinds)
-    if parts:
-        yield f"The parts of its step at α = {alpha:g}, η = {step:.2g}: {parts}."
+    alpha, step = config.ablated_alpha, config.ends[1]
+    at = runs.where(step=step, alpha=alpha, seed=0)
+    parts = _listed((NAMES[kind], at.where(sampler=NAMES[kind])) for kind in ("warm", *PARTS))
+    if any(len(at.where(sampler=NAMES[kind])) for kind in PARTS):
+        yield f"The parts of its step at α = {alpha:g}, η = {step:.2g}, one seed: {parts}."
 
 
-def _of_sweeps(config: "StepSizes", runs: Table) -> Iterator[str]:
-    for step in sorted(config.sweep_steps):
-        at = runs.where(step=step, alpha=2.0)
-        plain = at.where(sampler=NAMES["sgfla"])
-        counts = sorted({*config.other_sweeps, config.sweeps})
+def _of_cold(config: "StepSizes", runs: Table) -> Iterator[str]:
+    for step in config.ends:
+        at = runs.where(step=step, seed=0)
         found = _listed(
-            [
-                *((f"{count}", plain.where(sweeps=count)) for count in counts),
-                (f"{config.sweeps} from where they last ended", at.where(sampler=NAMES["warm"])),
-                (
-                    f"{config.polya_sweeps} by Pólya–Gamma, {config.polya_iterations} iterations",
-                    at.where(sampler=NAMES["polya"]),
-                ),
-            ]
+            (f"α = {alpha:g} with {count} sweeps", part)
+            for alpha in config.cold_alphas
+            for count in sorted({*config.other_sweeps, config.sweeps})
+            for part in [at.where(sampler=NAMES["cold"], alpha=alpha, sweeps=count)]
+        )
+        kept = _listed(
+            (f"α = {alpha:g}", at.where(sampler=NAMES["warm"], alpha=alpha))
+            for alpha in config.cold_alphas
         )
         if found:
-            yield f"SGLD at η = {step:.2g} by the number of Gibbs sweeps: {found}."
-    largest = runs.where(step=max(config.sweep_steps), alpha=2.0, sweeps=config.sweeps)
-    cold, warm = (largest.where(sampler=NAMES[kind]) for kind in ("sgfla", "warm"))
+            beside = f", kept between visits {kept}" if kept else ""
+            yield f"Hidden units from the prior at η = {step:.2g}, one seed: {found}{beside}."
+    largest = runs.where(step=config.ends[1], alpha=2.0, sweeps=config.sweeps, seed=0)
+    cold, warm = (largest.where(sampler=NAMES[kind]) for kind in ("cold", "warm"))
     if len(cold) and len(warm) and _mean(warm) - _mean(cold) > NOTABLE:
         yield "So it is hidden units drawn from a cold start that make large steps fail."
 
@@ -315,7 +340,7 @@ def _of_schedules(config: "StepSizes", runs: Table) -> Iterator[str]:
     at = runs.where(sampler=NAMES["best"])
     found = _listed((f"α = {alpha:g}", at.where(alpha=alpha)) for alpha in config.best_alphas)
     if found:
-        yield f"With decreasing steps and a warm start: {found}."
+        yield f"With decreasing steps: {found}."
 
 
 def _of_annealing(table: Table) -> str:
@@ -346,71 +371,93 @@ def figures(config: "StepSizes", tables: Tables) -> dict[str, Figure]:
 
 
 def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
-    figure = new_figure(11.5, 6.4)
-    grid, parts = figure.subplots(1, 2, sharey=True)
+    figure = new_figure(11.5, 9.4)
+    rows: Any = figure.subfigures(2, 1)
+    upper, lower = rows
+    theirs, ours = upper.subplots(1, 2, sharey=True)
+    less, ends = lower.subplots(1, 2, width_ratios=(1.3, 1))
+    _draw_published(config, theirs)
     if "grid" in tables:
-        _draw_grid(config, tables["grid"], grid)
-        _draw_parts(config, tables, parts)
-    grid.set(title="SG-FLA, constant steps", ylabel="log-likelihood of a test image, nats")
-    if config.source == "mnist":  # published numbers say nothing of other pictures
-        note(grid, "thin, hollow: published")
-    parts.set_title("Which part of the step")
-    for axes in (grid, parts):
+        _draw_grid(tables["grid"], ours)
+        _draw_differences(tables["grid"], less)
+    if "runs" in tables:
+        _draw_ends(config, tables["runs"], ends)
+    theirs.set(title="Published", ylabel="log-likelihood of a test image, nats")
+    of = "" if config.source == "mnist" else "made pictures; "
+    ours.set_title("Here")
+    note(theirs, "MNIST, 5,000 iterations")
+    note(ours, f"{of}{config.num_iterations:,} iterations, hidden units kept between visits")
+    less.set(title="Here, less SGLD", ylabel="nats above SGLD at the same step")
+    note(less, "bars: ranges of both over seeds")
+    for axes in (theirs, ours, less):
         axes.set_xlabel("step size η")
         _set_ticks(axes, TICKS, lambda value, _: f"{value * 1e5:.2g}·10⁻⁵")
-        _add_legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=9)
+    _add_legend(theirs, loc="lower left")
     return figure
 
 
-def _draw_grid(config: "StepSizes", grid: Table, axes: Axes) -> None:
+def _colour(alpha: float) -> Any:
+    return GREY if alpha == 2 else spread_colour(alpha, 1.6, 0.85)
+
+
+def _draw_published(config: "StepSizes", axes: Axes) -> None:
+    for alpha in config.alphas:
+        part = published(FIGURE).where(alpha=alpha)
+        order, name = np.argsort(part["x"]), "SGLD (α = 2)" if alpha == 2 else f"α = {alpha:g}"
+        look: Any = {"color": _colour(alpha), "marker": "o", "ms": 5, "mfc": "none", "lw": 1.2}
+        axes.plot(part["x"][order], part["y"][order], **look, label=name)
+
+
+def _draw_grid(grid: Table, axes: Axes) -> None:
     for alpha, points in groups(grid, "alpha"):
-        part, colour = _sorted(points), alpha_colour(alpha)
-        if config.source == "mnist":
-            axes.plot(
-                part["step"], part["published"], color=colour, lw=0.8, marker="o", ms=4,
-                mfc="none", alpha=0.6,
-            )  # fmt: skip
-        whole = part.where(iterations=config.num_iterations)
-        short = part.where(iterations=config.short_iterations)
-        if len(whole):
-            axes.errorbar(
-                whole["step"], whole["loglikelihood"], yerr=whole["half_range"], color=colour,
-                marker="o", ms=6, capsize=2, label=f"α = {alpha:g}",
-            )  # fmt: skip
-        if len(short):
-            label = f"α = {alpha:g}, {config.short_iterations:,} iterations"
-            line = "" if len(whole) else "--"
-            axes.plot(
-                short["step"], short["loglikelihood"], color=colour, marker="D", ms=4, ls=line,
-                lw=1.2, label=label,
-            )  # fmt: skip
-
-
-def _draw_parts(config: "StepSizes", tables: Tables, axes: Axes) -> None:
-    alpha, grid = config.ablated_alpha, tables["grid"]
-    for value, colour in ((2.0, alpha_colour(2.0)), (alpha, alpha_colour(alpha))):
-        part = _sorted(grid.where(alpha=value, iterations=config.num_iterations))
-        name = "SGLD" if value == 2.0 else f"SG-FLA, α = {value:g}"
-        axes.plot(part["step"], part["loglikelihood"], color=colour, lw=2.4, label=name)
-    runs = tables["runs"].where(iterations=config.num_iterations)
-    for kind, colour, mark in PARTS:
-        part = _sorted(runs.where(sampler=NAMES[kind], alpha=alpha))
-        axes.plot(
-            part["step"], part["loglikelihood"], color=colour, marker=mark, ms=6, ls=":", lw=1.2,
-            label=f"α = {alpha:g}: {NAMES[kind]}",
+        part = _sorted(points)
+        axes.errorbar(
+            part["step"], part["loglikelihood"], yerr=part["half_range"], color=_colour(alpha),
+            marker="o", ms=5, capsize=2,
         )  # fmt: skip
-    plain = runs.where(sampler=NAMES["sgfla"], alpha=2.0)
-    for count, colour in zip(config.other_sweeps, (PURPLE, GREEN), strict=False):
-        part = _sorted(plain.where(sweeps=count))
-        label = f"SGLD, {count} sweep{'s' if count > 1 else ''} in place of {config.sweeps}"
-        axes.plot(
-            part["step"], part["loglikelihood"], color=colour, ls="", marker="*", ms=10, label=label
-        )
-    warm = _sorted(runs.where(sampler=NAMES["warm"]))
-    axes.plot(
-        warm["step"], warm["loglikelihood"], color=VERMILLION, ls="", marker="x", ms=8, mew=2,
-        label="SGLD, units kept between visits",
-    )  # fmt: skip
+
+
+def _draw_differences(grid: Table, axes: Axes) -> None:
+    """Side by side where they would hide each other."""
+    axes.axhline(0, color=GREY, lw=1.0)
+    heavy = [(alpha, part) for alpha, part in groups(grid, "alpha") if alpha < 2]
+    for place, (alpha, points) in enumerate(heavy):
+        part = _sorted(points)
+        shift = 1 + 0.014 * (place - (len(heavy) - 1) / 2)
+        axes.errorbar(
+            part["step"] * shift, part["above_sgld"], yerr=part["give_or_take"],
+            color=_colour(alpha), marker="o", ms=5, capsize=2, ls="",
+        )  # fmt: skip
+
+
+def _draw_ends(config: "StepSizes", runs: Table, axes: Axes) -> None:
+    """A row for each way to make a step; two points and no line."""
+    alpha = config.ablated_alpha
+    ways = [
+        ("SGLD", {"sampler": NAMES["warm"], "alpha": 2.0}),
+        (f"SG-FLA, α = {alpha:g}", {"sampler": NAMES["warm"], "alpha": alpha}),
+        *((NAMES[kind], {"sampler": NAMES[kind], "alpha": alpha}) for kind in PARTS),
+        *(
+            (
+                f"{'SGLD' if one == 2 else f'α = {one:g}'} from the prior, {count} "
+                f"sweep{'s' if count > 1 else ''}",
+                {"sampler": NAMES["cold"], "alpha": one, "sweeps": count},
+            )
+            for one in config.cold_alphas
+            for count in (config.sweeps, *(config.other_sweeps if one == 2 else ()))
+        ),
+    ]
+    for step, colour, mark in zip(config.ends, (BLUE, VERMILLION), "os", strict=True):
+        found = [runs.where(step=step, **way)["loglikelihood"] for _, way in ways]
+        places = [(place, y) for place, values in enumerate(found) for y in values]
+        if places:
+            label = f"η = {step * 1e5:.2g}·10⁻⁵"
+            axes.plot([y for _, y in places], [-place for place, _ in places], mark, color=colour,
+                      ms=6, alpha=0.8, label=label)  # fmt: skip
+    axes.set_yticks(-np.arange(len(ways)), [name for name, _ in ways], fontsize=9)
+    axes.set(title="Parts of the step", xlabel="log-likelihood of a test image, nats")
+    note(axes, "a point for each seed")
+    _add_legend(axes, loc="best")
 
 
 def _sorted(table: Table) -> Table:

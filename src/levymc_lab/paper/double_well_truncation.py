@@ -525,16 +525,20 @@ def _draw_fixed(axes: Axes, table: Table) -> None:
 
 
 def _draw_best(axes: Axes, table: Table) -> None:
+    """Where lines coincide, each is drawn inside the one before."""
     counts = np.unique(table["K"])
-    for alpha, part in groups(table, "alpha"):
+    lines = sorted(groups(table, "alpha"), key=lambda group: group[0])
+    for place, (alpha, part) in enumerate(lines):
         best = [_best(part["h"], part["tv"], part["K"] == count) for count in counts]
-        axes.loglog(counts, best, "o-", ms=6, color=_colour(alpha), label=f"α = {alpha:g}")
+        look: Any = {"lw": 7.0 - 1.8 * place, "ms": 15 - 3.2 * place, "color": _colour(alpha)}
+        axes.loglog(counts, best, "o-", **look, label=f"α = {alpha:g}")
     first = float(table.where(K=counts[0])["h"].max())
     _guide(axes, counts, -1 / 3, first, "$K^{-1/3}$", start=True)
     _guide(axes, counts, -1.0, 6.0 / counts[0], "$K^{-1}$", start=True, above=False)
     axes.set(title="The best h", xlabel="K", ylabel="h of the smallest total variation")
     _ticks(axes, counts, (0.03, 0.1, 0.3, 1.0))
     note(axes, "dashed: bound and 1/K")
+    axes.legend(loc="lower left", labelcolor="linecolor", handlelength=1.3)
 
 
 def _ticks(axes: Axes, x: Sequence[float] | np.ndarray, y: Sequence[float] | None = None) -> None:

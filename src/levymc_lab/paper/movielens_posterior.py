@@ -27,10 +27,10 @@ from matplotlib.figure import Figure
 from levymc import models, stable
 from levymc.riesz import leading_coefficient
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
-from levymc_lab.framework.style import BLACK, GREY, alpha_colour, new_figure, note
+from levymc_lab.framework.style import BLACK, GREY, new_figure, note
 
 from . import _movielens as ml
-from ._shared import DASHED, DOTTED, gathered
+from ._shared import DASHED, DOTTED, gathered, legend_below, spread_colour
 
 LEVEL = 1.6449  # standard deviations of a 90 % interval
 SWEEPS_OF_BURN_IN = 20
@@ -40,7 +40,7 @@ LEVY_BIAS = (
     "Jumps without bound stay in the rows that they hit until the gradient brings them back, and a "
     "mean over draws feels each of them: FLA's own law, not the posterior."
 )
-CEILING = 0.06  # above the Gibbs sampler; what is worse is drawn there
+CEILING = 0.06  # above the Gibbs sampler; an arrow points to what is worse
 
 
 class Method(NamedTuple):
@@ -384,19 +384,20 @@ def _time(row: dict[str, Any]) -> str:
 
 
 def figures(config: Posterior, tables: Tables) -> dict[str, Figure]:
-    figure = new_figure(12, 5.6)
+    figure = new_figure(12, 7)
     curves, ends = figure.subplots(1, 2, width_ratios=(1.25, 1))
     truth = float(tables["scores"].where(method="Gibbs")["error"][0])
     _draw_curves(curves, tables["curves"], truth)
     _draw_ends(ends, tables["scores"], truth)
     note(curves, "MovieLens 1M" if ml.is_real(tables["scores"]) else "made ratings")
+    legend_below(figure, curves, 4)
     return {"movielens-posterior": figure}
 
 
 def _style(method: Method) -> dict[str, Any]:
     if method.kind != "sg":
         return {"color": BLACK, "ls": "-" if method.kind == "gibbs" else ":"}
-    colour = GREY if method.alpha == 2 else alpha_colour(method.alpha)
+    colour = GREY if method.alpha == 2 else spread_colour(method.alpha, 1.4, 0.85)
     if not method.has_rows:
         return {"color": colour, "ls": DOTTED}
     cold = method.bound is not None or method.cold_as is not None
@@ -423,15 +424,28 @@ def _draw_ends(axes: Axes, table: Table, truth: float) -> None:
     axes.axvspan(-GOAL, GOAL, color=GREY, alpha=0.2, lw=0)
     for place, method in zip(places, METHODS, strict=True):
         (row,) = table.where(method=method.name).rows()
-        ends = np.minimum(np.array([row["least"], row["largest"]]) - truth, CEILING)
-        style = _style(method)
-        axes.plot(ends, [place, place], color=style["color"], lw=3, alpha=0.5)
-        x = min(row["error"] - truth, CEILING)
-        axes.plot([x], [place], color=style["color"], marker=">" if x == CEILING else "o", ms=6)
+        least, mean, largest = (row[name] - truth for name in ("least", "error", "largest"))
+        colour = _style(method)["color"]
+        axes.plot(
+            np.minimum([least, largest], CEILING), [place, place], color=colour, lw=3, alpha=0.5
+        )
+        if mean < CEILING:
+            axes.plot([mean], [place], color=colour, marker="o", ms=6)
+        if largest > CEILING:
+            _point_beyond(axes, int(place), mean, largest, colour)
     axes.set_yticks(places, names, fontsize=9)
     axes.set(title="At the end, above Gibbs", xlabel="RMSE less that of the Gibbs sampler")
-    axes.set_xlim(-0.01, 1.05 * CEILING)
-    note(axes, "range over seeds")
+    axes.set_xlim(-0.01, 1.02 * CEILING)
+    note(axes, "bars: range over seeds")
+
+
+def _point_beyond(axes: Axes, place: int, mean: float, largest: float, colour: Any) -> None:
+    """An arrow where a range leaves the picture, and the numbers that are not in it."""
+    axes.plot([CEILING], [place], color=colour, marker=">", ms=8, clip_on=False)
+    words = f"to {largest:.3f}" if mean < CEILING else f"mean {mean:.3f}, to {largest:.3f}"
+    axes.annotate(
+        words, (CEILING, place), (-8, 6), textcoords="offset points", ha="right", fontsize=8.5
+    )
 
 
 EXPERIMENT = Experiment(

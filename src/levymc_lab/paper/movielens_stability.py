@@ -208,7 +208,7 @@ EXPERIMENT = Experiment(
     question="Which steps do not diverge with exact α-stable noise, and what do they cost?",
     profiles={
         "quick": Stability(set="small", num_steps=60, every=20, num_seeds=2, alphas=(1.4, 1.9)),
-        "paper": Stability(set="ml-1m", num_steps=10_000, every=100, num_seeds=5),
+        "paper": Stability(set="ml-1m", num_steps=5000, every=100, num_seeds=5),
     },
     captions={
         "movielens-stability": "RMSE of the predictive mean against α for each step, as it is and "

@@ -5,7 +5,11 @@ r"""Figure 6: the test log-likelihood of a belief network after SG-FLA with cons
 for the weights and biases x of `levymc.models.sbn` with 100 hidden units, 5000 iterations, and the
 likelihood by annealed importance sampling.  Does a smaller α stand larger steps, as published; and
 if not, or if so, which part of the step is it due to: the longer gradient step c_α η, the scale of
-the noise, its jumps, or the number of Gibbs sweeps?
+the noise, its jumps, or where the Gibbs sweeps of the hidden units begin?
+
+Every α and step of the figure is run at full length with each seed, with hidden units that are kept
+between visits (warm).  Runs whose units begin from the prior at each visit (cold) are at the
+smallest and the largest step only, where they differ most.
 
 References: [simsekli2017], Figure 6.  Departures: the paper tells neither the start nor how hidden
 units are drawn, nor the temperatures; grey pixels are binarised at random, once, by a fixed seed.
@@ -32,13 +36,11 @@ from levymc_lab.framework import Cell, CellResult, Experiment, Tables
 from ._sbn_stepsize_results import PARTICLES, SIDE, checks, figures, tables_of, verdict
 from ._shared import gathered, sampled
 
-# The nine of the figure; those in `MAIN` have two seeds.
+# The nine of the figure.
 STEPS = (3.998e-5, 4.473e-5, 5.478e-5, 7.071e-5, 8.367e-5, 1e-4, 1.6e-4, 2.236e-4, 2.828e-4)
-MAIN = (3.998e-5, 7.071e-5, 1e-4, 1.6e-4, 2.828e-4)
-NUM_MARKS = 10
+NUM_PARTS = 10  # of a chain on disk: what a killed one has to make again is at most one of them
 FEWEST_STORED = 500  # iterations of a chain that is kept on disk, which takes some seconds
-MOST_TRACED = 100  # images whose likelihood is followed through a run
-DOES = {"kind": "sgfla", "alpha": 2.0}
+DOES = {"kind": "cold", "alpha": 2.0}
 
 
 @dataclass(frozen=True)
@@ -46,41 +48,44 @@ class StepSizes:
     """Sizes.
 
     source: "mnist", or "made" for pictures that are made.
-    num_train, num_test: images to learn from, and those whose likelihood is estimated.
-    main_steps: of these each of `main_alphas` has `num_seeds` runs of `num_iterations`; other
-        steps and `other_alphas` have one run of `short_iterations`, judged by `short_test` images.
-    best: (η, τ, b) of the schedule η (1 + n/τ)^-b, with a warm start.
-    polya_iterations: of the runs with Pólya–Gamma sweeps, `polya_sweeps` of them a step.
+    num_train, num_test: images to learn from, and those whose likelihood is estimated at the
+        smallest and the largest step of the grid.
+    fewer_test: images whose likelihood is estimated elsewhere, the first of those.
+    short_iterations: of the networks that annealing is judged by.
+    steps, alphas: of the grid, each with `num_seeds` runs of `num_iterations`.
+    cold_alphas: of runs whose hidden units begin from the prior, at both ends of `steps`.
+    other_sweeps: of such runs with α = 2, numbers of Gibbs sweeps in place of `sweeps`.
+    ablated_alpha: of which the parts of the step are run one by one, at the largest step.
+    best: (η, τ, b) of the schedule η (1 + n/τ)^-b.
     """
 
     source: str
     num_train: int
     num_test: int
+    fewer_test: int
     num_hidden: int
     num_iterations: int
     short_iterations: int
-    short_test: int
     num_seeds: int
     num_temperatures: int
     steps: tuple[float, ...] = STEPS
-    main_steps: tuple[float, ...] = MAIN
-    main_alphas: tuple[float, ...] = (2.0, 1.6)
-    other_alphas: tuple[float, ...] = (1.9, 1.8, 1.7)
-    ablation_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
-    ablated_alpha: float = 1.6
+    alphas: tuple[float, ...] = (2.0, 1.9, 1.8, 1.7, 1.6)
+    cold_alphas: tuple[float, ...] = (2.0, 1.6)
     sweeps: int = 5
-    other_sweeps: tuple[int, ...] = (1, 20)
-    sweep_steps: tuple[float, ...] = (3.998e-5, 2.828e-4)
+    other_sweeps: tuple[int, ...] = (20,)
+    ablated_alpha: float = 1.6
     best: tuple[float, float, float] = (1e-4, 300.0, 1.0)
-    best_alphas: tuple[float, ...] = (2.0, 1.8, 1.6)
-    polya_alphas: tuple[float, ...] = (2.0,)
-    polya_iterations: int = 500
-    polya_sweeps: int = 20
+    best_alphas: tuple[float, ...] = (2.0, 1.6)
     temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
     num_annealed: int = 200
     small_hidden: int = 10
     batch_size: int = 200
     binarize_seed: int = 0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest step."""
+        return min(self.steps), max(self.steps)
 
 
 def needs(config: StepSizes) -> None:
@@ -90,14 +95,26 @@ def needs(config: StepSizes) -> None:
 
 
 def cells(config: StepSizes) -> list[Cell]:
-    """Those that the figure needs most come first."""
+    """Those that the figure needs most come first: its ends, and the first seed."""
+    largest = max(config.steps)
+    ordered = sorted(config.steps, key=lambda step: step not in config.ends)
+    length, inner = config.num_iterations, config.ablated_alpha
     return [
-        *_main(config),
-        *_schedules(config),
+        *(
+            _cell("warm", alpha, step, length, seed)
+            for seed in range(config.num_seeds)
+            for step in ordered
+            for alpha in config.alphas
+        ),
+        *(
+            _cell("cold", alpha, step, length)
+            for step in config.ends
+            for alpha in config.cold_alphas
+        ),
+        *(_cell(kind, inner, largest, length) for kind in ("sgld", "normal", "sgd")),
+        *(_cell("cold", 2.0, largest, length, sweeps=count) for count in config.other_sweeps),
+        *(_cell("best", alpha, config.best[0], length) for alpha in config.best_alphas),
         Cell("annealing", {"kind": "annealing"}),
-        *_parts(config),
-        *_others(config),
-        *_sweeps(config),
     ]
 
 
@@ -107,55 +124,6 @@ def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **mo
     id = f"{kind}-alpha={alpha:g}-step={step:g}{extra}-seed={seed}"
     given = {"kind": kind, "alpha": alpha, "step": step, "length": length, "seed": seed}
     return Cell(id, {**given, **more}, stream=f"seed={seed}")
-
-
-def _main(config: StepSizes) -> list[Cell]:
-    return [
-        _cell("sgfla", alpha, step, config.num_iterations, seed)
-        for seed in range(config.num_seeds)
-        for step in config.main_steps
-        for alpha in config.main_alphas
-    ]
-
-
-def _schedules(config: StepSizes) -> list[Cell]:
-    return [
-        _cell("best", alpha, config.best[0], config.num_iterations) for alpha in config.best_alphas
-    ]
-
-
-def _parts(config: StepSizes) -> list[Cell]:
-    return [
-        _cell(kind, config.ablated_alpha, step, config.num_iterations)
-        for kind in ("sgld", "normal", "sgd")
-        for step in config.ablation_steps
-    ]
-
-
-def _others(config: StepSizes) -> list[Cell]:
-    return [
-        _cell("sgfla", alpha, step, config.short_iterations)
-        for alpha in (*config.main_alphas, *config.other_alphas)
-        for step in config.steps
-        if alpha in config.other_alphas or step not in config.main_steps
-    ]
-
-
-def _sweeps(config: StepSizes) -> list[Cell]:
-    """SGLD with other numbers of sweeps, from a warm start, and by Pólya–Gamma variables."""
-    length = config.num_iterations
-    counts = [
-        _cell("sgfla", 2.0, step, length, sweeps=count)
-        for count in config.other_sweeps
-        for step in config.sweep_steps
-    ]
-    warm = [_cell("warm", 2.0, step, length) for step in config.sweep_steps]
-    polya = [
-        _cell("polya", alpha, step, config.polya_iterations, sweeps=config.polya_sweeps)
-        for alpha in config.polya_alphas
-        for step in config.sweep_steps[:1]
-    ]
-    return counts + warm + polya
 
 
 def run_cell(config: StepSizes, cell: Cell, key: Any) -> CellResult:
@@ -186,8 +154,8 @@ def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
     return Split(train, data.binarize(pictures.test_images[np.sort(chosen)], seed + 1))
 
 
-def network(hidden: int, sweeps: int, method: str = "collapsed") -> models.BeliefNetwork:
-    return models.sbn(SIDE * SIDE, hidden, sweeps=sweeps, method=method)
+def network(hidden: int, sweeps: int) -> models.BeliefNetwork:
+    return models.sbn(SIDE * SIDE, hidden, sweeps=sweeps)
 
 
 @module()
@@ -250,7 +218,7 @@ def chain(
 
     Settings are numbers: those with α = 2 share one compiled program, and so do all others.
     """
-    images, is_warm = split(config).train, cell["kind"] in ("warm", "best")
+    images, is_warm = split(config).train, cell["kind"] != "cold"
     how, (key_start, key_run) = settings(config, cell), jax.random.split(key)
     inner = sgfla(
         model.grad_estimator(len(images)),
@@ -260,7 +228,7 @@ def chain(
         noise=Tempered(how.temperature) if how.alpha == 2 else None,
     )
     points = {"images": images} | ({"index": np.arange(len(images))} if is_warm else {})
-    count = NUM_MARKS if cell["length"] == config.num_iterations else 1  # short runs have no trace
+    count = min(NUM_PARTS, cell["length"])
     return sampled(
         augmented(inner, model.latents, model.memory(len(images)) if is_warm else None),
         key_run,
@@ -287,32 +255,37 @@ def _store(cell: Cell, name: str, length: int) -> Path | None:
 
 def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     given = cell.parameters
-    method = "polya-gamma" if cell["kind"] == "polya" else "collapsed"
-    model = network(config.num_hidden, given.get("sweeps", config.sweeps), method)
+    model = network(config.num_hidden, given.get("sweeps", config.sweeps))
     key_chain, key_test, key_pictures = jax.random.split(key, 3)
     begin = time.process_time()  # compiling counts, but nothing before a resumption
     run = chain(config, given, model, key_chain, _store(cell, "chain", cell["length"]))
     seconds = time.process_time() - begin
-    *_, last = positions = [_at(run.positions, (0, place)) for place in range(run.num_draws)]
-    is_long = cell["length"] == config.num_iterations
-    tests, count = split(config).test, config.num_temperatures
-    judged = tests if is_long else tests[: config.short_test]
-    estimate = likelihood(config, model, key_test, last, judged, count)
-    traced = [
-        likelihood(config, model, key_test, position, tests[:MOST_TRACED], count).mean
-        for position in (positions if is_long else [])
-    ]
+    last = _at(run.positions, (0, -1))
     found = {
+        **judged(config, cell, model, key_test, last),
         "seconds": seconds,
-        "loglikelihood": estimate.mean,
-        "error": estimate.standard_error,
         "divergences": int(run.observed["divergences"][0]),
         "spread": float(jnp.std(last["weights"])),
         "largest": float(jnp.max(jnp.abs(last["weights"]))),
-        "marks": run.steps[: len(traced)],
-        "trace": np.array(traced),
     }
     return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
+
+
+def judged(config: StepSizes, cell: Cell, model: Any, key: Any, position: Any) -> dict[str, float]:
+    """The likelihood of the images that all runs share; at the ends of the grid also of all.
+
+    Runs are compared by the same images, whose likelihoods go up and down together.
+    """
+    is_end = cell["kind"] == "warm" and cell["step"] in config.ends
+    tests = split(config).test[: config.num_test if is_end else config.fewer_test]
+    estimate = likelihood(config, model, key, position, tests, config.num_temperatures)
+    shared = np.asarray(estimate.loglikelihoods, np.float64)[: config.fewer_test]
+    return {
+        "loglikelihood": float(shared.mean()),
+        "error": float(shared.std(ddof=1) / np.sqrt(len(shared))),
+        "all_images": estimate.mean if is_end else np.nan,
+        "all_error": estimate.standard_error if is_end else np.nan,
+    }
 
 
 def likelihood(
@@ -412,20 +385,16 @@ EXPERIMENT = Experiment(
             source="made",
             num_train=200,
             num_test=20,
+            fewer_test=10,
             num_hidden=8,
             num_iterations=12,
             short_iterations=6,
-            short_test=10,
             num_seeds=2,
             num_temperatures=20,
             steps=(4.473e-5, 1e-4, 2.828e-4),
-            main_steps=(4.473e-5, 2.828e-4),
-            other_alphas=(1.8,),
-            ablation_steps=(2.828e-4,),
+            alphas=(2.0, 1.8, 1.6),
             other_sweeps=(1,),
-            sweep_steps=(2.828e-4,),
             best_alphas=(1.6,),
-            polya_alphas=(),
             temperatures=(10, 20),
             num_annealed=20,
             small_hidden=4,
@@ -434,19 +403,20 @@ EXPERIMENT = Experiment(
         "paper": StepSizes(
             source="mnist",
             num_train=60_000,
-            num_test=1000,
+            num_test=10_000,
+            fewer_test=1000,
             num_hidden=100,
             num_iterations=5000,
             short_iterations=1000,
-            short_test=300,
             num_seeds=2,
             num_temperatures=1000,
         ),
     },
     captions={
-        "sbn-stepsize": "Test log-likelihood against the step size. Left: published points behind "
-        "ours, for each α. Right: the parts of the step of α = 1.6 one by one, and other numbers "
-        "of Gibbs sweeps.",
+        "sbn-stepsize": "Test log-likelihood against the step size. Top: as published, and here "
+        "with hidden units kept between visits, each α with the range of its seeds. Bottom left: "
+        "the same less SGLD's at that step. Bottom right: the parts of the step of α = 1.6, and "
+        "hidden units that begin from the prior, at the smallest and the largest step.",
         "sbn-annealing": "What annealed importance sampling says, against the number of "
         "temperatures: with the weight first, with the weight last, and from above.",
         "sbn-model": "A network trained with decreasing steps: weights of its most used units, "

@@ -23,8 +23,8 @@ STATES = {
 FIELDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("title", "paper_item", "question", "command", "profile"), str),
     **dict.fromkeys(("dtype", "platform", "started", "finished", "status"), str),
-    **dict.fromkeys(("config", "captions", "versions", "git"), dict),
-    **dict.fromkeys(("seed", "num_cells", "host_cores"), int),
+    **dict.fromkeys(("config", "captions", "versions", "git", "cells", "checksums"), dict),
+    **dict.fromkeys(("format", "seed", "num_cells", "host_cores"), int),
     "sessions": list,
     "wall_seconds": (int, float),
 }

@@ -3,7 +3,7 @@
 import re
 import struct
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -11,8 +11,9 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup
 
-from levymc_lab.framework import Check, Results, SoFar, Table
+from levymc_lab.framework import Check, Results, SoFar, Table, has_checksums
 
+from ._entries import Entry
 from ._numbers import DIGITS, column, duration, exact, number
 
 PIXELS_PER_INCH = 96  # of CSS
@@ -39,13 +40,27 @@ def tally(checks: Iterable[Check]) -> str:
 
     >>> tally([Check.below("a", 1, 2), Check.below("b", 3, 2)])
     '1 of 2 met, 1 missed'
+    >>> tally([Check.below("a", 3, 2, explanation="It is a transient.")])
+    '0 of 1 met, 1 missed, explained'
     """
     outcomes = [check.outcome for check in checks]
     if not outcomes:
         return "no checks"
-    others = {"explained": outcomes.count("explained"), "missed": outcomes.count("fail")}
-    words = [f"{count} {name}" for name, count in others.items() if count]
-    return ", ".join([f"{outcomes.count('pass')} of {len(outcomes)} met", *words])
+    met, explained = outcomes.count("pass"), outcomes.count("explained")
+    missed = len(outcomes) - met
+    words = [f"{met} of {len(outcomes)} met"]
+    if missed:
+        words.append(f"{missed} missed")
+    if explained == missed:
+        words += ["explained" if missed == 1 else "each explained"] if missed else []
+    elif explained:
+        words.append(f"{explained} of them explained")
+    return ", ".join(words)
+
+
+def all_checks(entries: Iterable[Entry]) -> list[Check]:
+    """Those of every experiment that has any."""
+    return [check for entry in entries if entry.results for check in entry.results.checks]
 
 
 def measured(check: Check) -> str:
@@ -128,8 +143,10 @@ def _heading(name: str) -> str:
     return " ".join(GREEK.get(word, word) for word in name.split("_"))
 
 
-def shared_facts(manifests: list[dict[str, Any]]) -> Facts:
+def shared_facts(entries: Sequence[Entry]) -> Facts:
     """What holds for all runs; where they differ, each value."""
+    by_name = {entry.name: entry.manifest for entry in entries}
+    manifests = list(by_name.values())
     days = sorted({one["started"][:10] for one in manifests if "started" in one})
     ends = [Markup("<time>{}</time>").format(day) for day in days[:1] + days[1:][-1:]]
     return {
@@ -137,9 +154,25 @@ def shared_facts(manifests: list[dict[str, Any]]) -> Facts:
         "Seed": _values(one.get("seed") for one in manifests),
         "Run on": Markup(" to ").join(ends),
         "Wall time": f"{duration(sum(one.get('wall_seconds', 0) for one in manifests))} in all",
-        "Revision": _values(revision for one in manifests for revision in _revisions(one)),
+        "Revision": _by_value({name: _revisions(one) for name, one in by_name.items()}),
+        "Tables": _by_value({name: [_sums(one)] for name, one in by_name.items()}),
         "Versions": _versions(manifests),
     }
+
+
+def _by_value(found: Mapping[str, Sequence[str]]) -> str:
+    """The value that all have; where they differ, each with the names that have it.
+
+    >>> _by_value({"a": ["x"], "b": ["x"]}), _by_value({"a": ["x"], "b": ["x", "y"], "c": []})
+    ('x', 'x (a, b); y (b); none told (c)')
+    """
+    owners: dict[str, list[str]] = {}
+    for name, values in found.items():
+        for value in dict.fromkeys(values or ["none told"]):
+            owners.setdefault(value, []).append(name)
+    if len(owners) == 1:
+        return next(iter(owners)) if "none told" not in owners else ""
+    return "; ".join(f"{value} ({', '.join(names)})" for value, names in owners.items())
 
 
 def run_facts(manifest: dict[str, Any]) -> Facts:
@@ -156,6 +189,7 @@ def run_facts(manifest: dict[str, Any]) -> Facts:
         "Started": _moment(manifest.get("started", "")),
         "Finished": _moment(manifest.get("finished", "")),
         "Revision": _values(_revisions(manifest)),
+        "Tables": _sums(manifest),
         "Versions": _versions([manifest]),
     }
 
@@ -187,13 +221,29 @@ def _sessions(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _revisions(manifest: dict[str, Any]) -> list[str]:
-    """Of the checkout at every session; those that were not committed are marked."""
-    states = [one.get("git") for one in (manifest, *_sessions(manifest))]
-    return [
-        f"{str(one.get('revision'))[:12]}{' with uncommitted changes' if one.get('dirty') else ''}"
-        for one in states
-        if isinstance(one, dict)
-    ]
+    """Of the cells; where they do not tell, of the checkout at every session.
+
+    Those with changes that were not committed are marked.
+    """
+    states = list(manifest.get("cells", {}).values())
+    states = states or [one.get("git") for one in (manifest, *_sessions(manifest))]
+    told = [_revision(one) for one in states if isinstance(one, dict)]
+    return list(dict.fromkeys(told))
+
+
+def _revision(state: dict[str, Any]) -> str:
+    revision = state.get("revision")
+    if not revision:
+        return "unknown" if revision is None else "an installed package"
+    changes = " with uncommitted changes" if state.get("dirty") else ""
+    return f"{str(revision)[:12]}{changes}"
+
+
+def _sums(manifest: dict[str, Any]) -> str:
+    """Whether tables are known to be as they were made."""
+    if manifest.get("status") != "finished":
+        return "not finished"
+    return "as made, by SHA-256" if has_checksums(manifest) else "without checksums"
 
 
 def _moment(stamp: str) -> str:
