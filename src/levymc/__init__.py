@@ -37,10 +37,12 @@ from levymc.algorithms import grad_estimator as grad_estimator
 from levymc.algorithms import jumping as jumping
 from levymc.algorithms import levy_walk as levy_walk
 from levymc.algorithms import mafla as mafla
+from levymc.algorithms import proximal as proximal
 from levymc.algorithms import sgfla as sgfla
 from levymc.algorithms import sgld as sgld
 from levymc.algorithms import stable_like as stable_like
 from levymc.algorithms import ula as ula
+from levymc.algorithms import underdamped as underdamped
 from levymc.diagnostics import enough as enough
 from levymc.interop import optax as optax
 from levymc.run import Result as Result

@@ -38,15 +38,20 @@ class WithBatch:
 ALGORITHMS = {
     "fla": lambda f: levymc.fla(f, 0.1, 1.7),
     "fla, isotropic": lambda f: levymc.fla(f, 0.1, 1.7, noise=noises.isotropic()),
+    "fla, tempered": lambda f: levymc.fla(f, 0.1, 1.7, noise=noises.tempered(1.0)),
     "fla, local": lambda f: levymc.fla(f, 0.1, 1.7, preconditioner=lambda x: 1 / (1 - normal(x))),
     "flmc": lambda f: levymc.flmc(f, 0.1, 1.7, drift=drifts.quadrature(f, 1.7, num_nodes=16)),
     "stable_like": lambda f: levymc.stable_like(
         f, 0.1, lambda x: 1.7, drift=lambda x: jax.tree.map(jnp.negative, x)
     ),
     "ula": lambda f: levymc.ula(f, 0.1),
+    "underdamped": lambda f: levymc.underdamped(f, 0.3),
     "mafla": lambda f: levymc.mafla(f, 0.5, 1.8),
+    "mafla, isotropic": lambda f: levymc.mafla(f, 0.5, 1.8, noise=noises.isotropic()),
     "levy_walk": lambda f: levymc.levy_walk(f, 1.0),
     "levy_walk, all coordinates": lambda f: levymc.levy_walk(f, 0.5, coordinatewise=False),
+    "proximal": lambda f: levymc.proximal(f, 0.5),
+    "proximal, bound": lambda f: levymc.proximal(f, 0.5, upper_bound=0.0, num_tries=3),
     "sgfla": lambda f: WithBatch(levymc.sgfla(normal_gradient, 0.1, 1.7)),
     "sgld": lambda f: WithBatch(levymc.sgld(normal_gradient, 0.1)),
     "sgld, jumping": lambda f: WithBatch(

@@ -20,9 +20,13 @@ from ._jumping import JumpingState as JumpingState
 from ._jumping import jumping as jumping
 from ._levy_walk import levy_walk as levy_walk
 from ._mafla import mafla as mafla
+from ._proximal import ProximalState as ProximalState
+from ._proximal import proximal as proximal
 from ._sgfla import sgfla as sgfla
 from ._sgfla import sgld as sgld
 from ._spread import Layout as Layout
 from ._spread import Spread as Spread
 from ._spread import over_devices as over_devices
 from ._stable_like import stable_like as stable_like
+from ._underdamped import UnderdampedState as UnderdampedState
+from ._underdamped import underdamped as underdamped

@@ -24,6 +24,7 @@ def mafla(
     *,
     drift: Any = None,
     integrator: integrators.Integrator | None = None,
+    noise: noises.Noise | None = None,
     preconditioner: Any = None,
     covariance: Any = None,
 ) -> SamplingAlgorithm[Any]:
@@ -33,8 +34,8 @@ def mafla(
        a = \min\Bigl(1, \frac{φ(y)\, q(x - y - m(y))}{φ(x)\, q(y - x - m(x))}\Bigr),
 
     where m is the integrator's move over η and q the density of η^{1/α} ξ, a product of SαS
-    densities, one per coordinate.  Density and drift at x are kept from the step before, so that a
-    step costs one of each, at y.
+    densities, one per coordinate, unless the noise is isotropic.  Density and drift at x are kept
+    from the step before, so that a step costs one of each, at y.
 
     Targets: φ exactly, for every step size, α, drift and integrator.
 
@@ -47,6 +48,9 @@ def mafla(
         drift: a `levymc.drifts.Drift`, or a function that gives the drift's values;
             `levymc.drifts.leading_term(logdensity_fn, alpha)` if not given.
         integrator: `levymc.integrators.tamed()` if not given.
+        noise: `levymc.noises.independent()` if not given; or `isotropic()`, one jump for all
+            coordinates in a uniform direction, for one α, whose density takes much longer: see
+            `levymc.stable.isotropic_logpdf`, and the ledger for where it helps.
         preconditioner: m > 0, a number or a pytree that broadcasts to the position: coordinate d
             steps η m_d, in drift and noise.
         covariance: a symmetric positive definite matrix L Lᵀ, coordinates in the order of
@@ -70,7 +74,12 @@ def mafla(
     check_alpha(alpha)
     refuse_function("preconditioner", preconditioner, "For local geometry use fla, flmc or sgfla.")
     used = drifts.leading_term(logdensity_fn, alpha) if drift is None else drifts.as_drift(drift)
-    how = stepping(step_size, alpha, integrator, None, preconditioner)
+    if not (noise is None or isinstance(noise, noises.Independent | noises.Isotropic)):
+        raise TypeError(
+            f"`noise` must be of a law with a known density, got {noise!r}. Give "
+            "levymc.noises.independent() or isotropic(); others serve unadjusted algorithms."
+        )
+    how = stepping(step_size, alpha, integrator, noise, preconditioner)
     algorithm = Mafla(logdensity_fn, used, how)
     if covariance is None:
         return algorithm

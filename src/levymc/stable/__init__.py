@@ -5,6 +5,7 @@ from ._fit import StandardErrors as StandardErrors
 from ._fit import fit as fit
 from ._frozen import SymmetricLaw as SymmetricLaw
 from ._frozen import symmetric as symmetric
+from ._isotropic import isotropic_logpdf as isotropic_logpdf
 from ._law import cdf as cdf
 from ._law import logpdf as logpdf
 from ._law import pdf as pdf
@@ -17,3 +18,4 @@ from ._sample import sample_isotropic as sample_isotropic
 from ._sample import sample_truncated as sample_truncated
 from ._tabulated import from_words as from_words
 from ._tabulated import quantile_table as quantile_table
+from ._tempered import sample_tempered as sample_tempered

@@ -26,7 +26,7 @@ from ._words import (
     chambers_mallows_stuck,
     exponential,
     half_uniform,
-    log_sine,
+    log_kanter,
     lowest_bit,
     random_words,
     word_pairs,
@@ -76,7 +76,7 @@ def sample(
     key = check_key(key)
     check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy=_ALPHA_REMEDY)
     check_positive("scale", scale, SCALE_REMEDY)
-    out_dtype = _check_dtype(dtype)
+    out_dtype = check_dtype(dtype)
     sizes = check_shape("shape", shape)
     for name, value in (("alpha", alpha), ("scale", scale)):
         check_broadcast(name, value, sizes)
@@ -116,7 +116,7 @@ def sample_truncated(
     key = check_key(key)
     check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy="2 is Gaussian.")
     check_positive("bound", bound, "It is the largest size of a draw.")
-    out_dtype = _check_dtype(dtype)
+    out_dtype = check_dtype(dtype)
     sizes = check_shape("shape", shape)
     check_broadcast("alpha", alpha, sizes)
     full_shape = jnp.broadcast_shapes(sizes, jnp.shape(alpha))
@@ -161,12 +161,12 @@ def sample_isotropic(
     full_shape = check_shape("shape", shape)
     if not full_shape:
         raise ValueError("`shape` must have a last axis, the vector, got (). Give (dimension,).")
-    out_dtype = _check_dtype(dtype)
-    wide = _wide(out_dtype)
+    out_dtype = check_dtype(dtype)
+    wide = wide_dtype(out_dtype)
     key_time, key_direction = jax.random.split(key)
     normals = jax.random.normal(key_direction, full_shape, wide)
     known = nan_outside(jnp.asarray(alpha, wide), 0.0, 2.0, includes_low=False)
-    log_time = _log_positive_stable(key_time, known / 2, full_shape[:-1])
+    log_time = log_positive_stable(key_time, known / 2, full_shape[:-1])
     radius = math.sqrt(2.0) * jnp.exp(log_time / 2) * jnp.asarray(scale, wide)
     return (radius[..., None] * normals).astype(out_dtype)
 
@@ -211,7 +211,7 @@ def levy_motion(
 
 def _standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """SαS(1), in float32 or, for a float64 dtype, in float64."""
-    wide = _wide(dtype)
+    wide = wide_dtype(dtype)
     if not isinstance(alpha, jax.Array) and np.ndim(alpha) == 0:
         fixed = float(alpha)
         if fixed == 2.0:
@@ -225,7 +225,7 @@ def _standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -
 def _truncated(
     key: Array, alpha: Any, bound: Any, shape: tuple[int, ...], dtype: np.dtype
 ) -> Array:
-    wide = _wide(dtype)
+    wide = wide_dtype(dtype)
     if wide == np.float32 and not isinstance(alpha, jax.Array) and np.ndim(alpha) == 0:
         return _by_table(key, float(alpha), float(bound), shape)
     known = nan_outside(jnp.asarray(alpha, wide), 0.5, 2.0, includes_low=True)
@@ -252,23 +252,15 @@ def _by_newton(key: Array, alpha: Array, bound: Array, shape: tuple[int, ...]) -
     return jnp.where(lowest_bit(words), -size, size)
 
 
-def _log_positive_stable(key: Array, index: Array, shape: tuple[int, ...]) -> Array:
-    r"""log S with E e^{-λS} = e^{-λ^a}, by Kanter's formula in the distance δ = π - U:
-
-    S = sin(aU) / sin(U)^{1/a} · (sin((1-a)U)/E)^{(1-a)/a},  U ~ U(0, π).
-    """
+def log_positive_stable(key: Array, index: Array, shape: tuple[int, ...]) -> Array:
+    r"""log S with E e^{-λS} = e^{-λ^a}; S = (A(U)/E)^{(1-a)/a}, U ~ U(0, π), by Kanter."""
     dtype = index.dtype
     key_angle, key_exponential = jax.random.split(key)
     words = random_words(key_angle, shape, dtype)
     half = math.pi * half_uniform(words, dtype)
     distance = jnp.where(lowest_bit(words), math.pi - half, half)
     waiting = exponential(random_words(key_exponential, shape, dtype), dtype)
-    rest = 1 - index
-    return (
-        log_sine(rest * math.pi + index * distance)
-        - log_sine(distance) / index
-        + rest / index * (log_sine(rest * (math.pi - distance)) - jnp.log(waiting))
-    )
+    return log_kanter(distance, index) - (1 - index) / index * jnp.log(waiting)
 
 
 def _check_grid(times: Array) -> None:
@@ -288,12 +280,12 @@ def _check_grid(times: Array) -> None:
         )
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
+def wide_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype to compute in."""
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-def _check_dtype(dtype: Any) -> np.dtype:
+def check_dtype(dtype: Any) -> np.dtype:
     """The dtype of the draws; JAX's default float if not given."""
     found = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
     if not jnp.issubdtype(found, jnp.floating):

@@ -5,6 +5,7 @@ from angles near their end and from exponentials near zero, where 1 - u would ro
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -132,6 +133,23 @@ def chambers_mallows_stuck(
 def log_sine(angle: Float[Array, "..."]) -> Float[Array, "..."]:
     """log sin on (0, π); at the ends the logarithm of the smallest normal number."""
     return _log(jnp.maximum(_folded_sine(angle), jnp.finfo(angle.dtype).tiny))
+
+
+def log_kanter(
+    distance: Float[Array, "..."],
+    index: Float[Array, "..."],
+    log_sine: Callable[[Array], Array] = log_sine,
+) -> Float[Array, "..."]:
+    r"""log of A(u)^{(1-a)/a} = sin(au) / sin(u)^{1/a} · sin((1-a)u)^{(1-a)/a}, u = π - distance.
+
+    With E exponential and U uniform on (0, π), (A(U)/E)^{(1-a)/a} is positive a-stable.
+    """
+    rest = 1 - index
+    return (
+        log_sine(rest * math.pi + index * distance)
+        - log_sine(distance) / index
+        + rest / index * log_sine(rest * (math.pi - distance))
+    )
 
 
 def _folded_sine(angle: Float[Array, "..."]) -> Float[Array, "..."]:
