@@ -1,6 +1,6 @@
 """Measure every bar in one run: print each as it is measured, and write them as JSON.
 
-    python benchmarks/run.py              # all, some twenty minutes on two quiet cores
+    python benchmarks/run.py              # all of them
     python benchmarks/run.py "The law"    # the sections whose titles begin so
 
 A section that fails is a bar that is missed; the others are measured all the same.
