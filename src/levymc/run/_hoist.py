@@ -88,16 +88,17 @@ def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest
             f"version of JAX ({jax.__version__}) have another form ({error!r}).",
             stacklevel=2,
         )
+    count = len(jax.tree.leaves(shapes))
     return Hoisted(
         lambda parameters: [],
         lambda keys: [],
         lambda keys, bits, settled, parameters: [keys],
         lambda collected, settled, parameters, rest: step(collected[0], parameters, rest),
-        lambda parameters: [None] * structure.num_leaves,
+        lambda parameters: [None] * count,
         shapes,
         [],
         [keys],
-        [False] * structure.num_leaves,
+        [False] * count,
     )
 
 
