@@ -368,7 +368,8 @@ def _spread_like(example: Leaves, carry: Leaves) -> Leaves:
 
 def _on_host(part: Part, num_chains: int) -> Part:
     """A part as one device would have left it."""
-    return part._replace(carry=[np.asarray(leaf)[:num_chains] for leaf in part.carry])
+    kept: list[Any] = [np.asarray(leaf)[:num_chains] for leaf in part.carry]
+    return part._replace(carry=kept)
 
 
 @contextmanager
