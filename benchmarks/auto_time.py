@@ -1,10 +1,11 @@
 """Seconds of `levymc.auto` on a cheap target of two dimensions, with and without compilation."""
 
 import time
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
-from bars import Bar, line
+from bars import Bar, show
 
 import levymc
 
@@ -18,15 +19,12 @@ def seconds(budget: int, seed: int) -> float:
     return time.perf_counter() - begin
 
 
-def auto_time() -> list[Bar]:
+def auto_time() -> Iterator[Bar]:
     """The first call compiles; a small budget shows when draws begin to come."""
     first = seconds(5000, 0)
-    whole = seconds(200_000, 1)
-    return [
-        Bar("auto, four modes: all of 5000 evaluations, compiling", first, "s", 10),
-        Bar("the same, and 200 000 after it", first + whole, "s", 20),
-    ]
+    yield Bar("auto, four modes: all of 5000 evaluations, compiling", first, "s", 10)
+    yield Bar("the same, and 200 000 after it", first + seconds(200_000, 1), "s", 20)
 
 
 if __name__ == "__main__":
-    print(*(line(bar) for bar in auto_time()), sep="\n")
+    show(auto_time())

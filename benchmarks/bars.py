@@ -3,23 +3,35 @@
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import jax
 
 
 class Bar(NamedTuple):
-    """One line of the table; `limit` None where a number is only reported."""
+    """One line of the table.
+
+    limit: None where a number is only reported.
+    absent: why there is no number, where nothing could be measured.
+    """
 
     subject: str
     measured: float
     unit: str
     limit: float | None = None
     at_least: bool = False
+    absent: str = ""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it counts among the bars that are met or missed."""
+        return not self.absent and self.limit is not None
 
     @property
     def is_met(self) -> bool:
+        if self.absent:
+            return True
         if self.limit is None:
             return math.isfinite(self.measured)
         return self.measured >= self.limit if self.at_least else self.measured <= self.limit
@@ -27,6 +39,8 @@ class Bar(NamedTuple):
 
 def line(bar: Bar) -> str:
     """A line of the table."""
+    if bar.absent:
+        return f"  {bar.subject:<48} not measured: {bar.absent}"
     if bar.limit is None:
         verdict = ""
     else:
@@ -34,6 +48,28 @@ def line(bar: Bar) -> str:
             f"{'≥' if bar.at_least else '≤'} {bar.limit:g}  {'met' if bar.is_met else 'MISSED'}"
         )
     return f"  {bar.subject:<48} {bar.measured:>10.3g} {bar.unit:<11} {verdict}"
+
+
+def missing(subject: str, why: str) -> Bar:
+    """The line of a bar for which something is not installed."""
+    return Bar(subject, math.nan, "", absent=why)
+
+
+def show(bars: Iterable[Bar]) -> list[Bar]:
+    """Print bars as they are measured, and give all of them."""
+    found = []
+    for bar in bars:
+        print(line(bar), flush=True)
+        found.append(bar)
+    return found
+
+
+def count(bars: list[Bar]) -> str:
+    """How many were met and missed, and which were not measured."""
+    judged, absent = [bar for bar in bars if bar.is_judged], [bar for bar in bars if bar.absent]
+    met = sum(bar.is_met for bar in judged)
+    said = f"{met} of {len(judged)} bars met, {len(judged) - met} missed"
+    return f"{said}, {len(absent)} not measured" if absent else said
 
 
 def interleaved_seconds(

@@ -8,7 +8,7 @@ against that of the checkout there, instead.
 import argparse
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import against
@@ -16,7 +16,7 @@ import belief_training
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, line
+from bars import Bar, show
 from belief_peers import (
     BATCH_SIZE,
     ETA,
@@ -128,11 +128,12 @@ def annealing(num_threads: int, rounds: int = 2) -> list[Bar]:
     return [Bar(subject, best, "s")]
 
 
-def belief_network() -> list[Bar]:
+def belief_network() -> Iterator[Bar]:
     """In JAX's default precision, as all use single."""
     with jax.enable_x64(False):
-        bars = [bar for threads in (1, 2) for bar in speed(threads)]
-        return [*bars, *(bar for threads in (1, 2) for bar in annealing(threads))]
+        for measure in (speed, annealing):
+            for threads in (1, 2):
+                yield from measure(threads)
 
 
 def main() -> None:
@@ -150,10 +151,10 @@ def main() -> None:
     if arguments.against:
         for alpha in ("1.6", "2.0"):
             bars = against.compare(__file__, alpha, f"SG-FLA, α = {alpha}", arguments.against)
-            print(*map(line, bars), sep="\n", flush=True)
+            show(bars)
         return
     if arguments.train is None:
-        print(*(line(bar) for bar in belief_network()), sep="\n")
+        show(belief_network())
         return
     for name, nats in belief_training.after(arguments.train):
         print(f"  {name}, {arguments.train:g} s: {nats:.2f} nats", flush=True)

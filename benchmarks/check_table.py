@@ -4,7 +4,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
@@ -12,7 +12,7 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 import blackjax
 import jax
 import jax.numpy as jnp
-from bars import Bar, line
+from bars import Bar, show
 from check_targets import (
     Classification,
     Regression,
@@ -216,16 +216,20 @@ def row(case: Case, report: Report) -> str:
     return f"  {case.subject:<50} {verdict:<7} {kinds}"
 
 
-def reports(chosen: list[Case]) -> list[tuple[Case, Report]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # wrecked runs warn
-        return [(case, case.report(number)) for number, case in enumerate(chosen)]
+def reports(chosen: list[Case]) -> Iterator[tuple[Case, Report]]:
+    for number, case in enumerate(chosen):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # wrecked runs warn
+            report = case.report(number)
+        yield case, report
 
 
 def table() -> list[Bar]:
     """Print what was seen of each run, and count."""
-    found = reports(cases())
-    print(*(row(case, report) for case, report in found), sep="\n", flush=True)
+    found = []
+    for case, report in reports(cases()):
+        print(row(case, report), flush=True)
+        found.append((case, report))
     seen = sum(not report for case, report in found if case.is_wrecked)
     blamed = sum(not report for case, report in found if not case.is_wrecked)
     return [
@@ -236,7 +240,6 @@ def table() -> list[Bar]:
 
 if __name__ == "__main__":
     begin = time.process_time()
-    bars = table()
-    print(*(line(bar) for bar in bars), sep="\n")
+    bars = show(table())
     print(f"  {time.process_time() - begin:.0f} s of processor time")
     sys.exit(0 if all(bar.is_met for bar in bars) else 1)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bars import Bar, line
+from bars import Bar, show
 
 from levymc_lab import data
 
@@ -71,4 +71,4 @@ if __name__ == "__main__":
     if READ in sys.argv:
         report_read(sys.argv[-1])
     else:
-        print(*(line(bar) for bar in read_synthetic_data()), sep="\n")
+        show(read_synthetic_data())

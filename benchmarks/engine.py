@@ -10,12 +10,13 @@ and brings all positions to the host; `levymc.sample` brings what it says of eac
 import os
 import time
 import warnings
+from collections.abc import Iterator
 
 import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, interleaved_seconds, line, ratio
+from bars import Bar, interleaved_seconds, ratio, show
 from drifts import double_well
 from samplers import ETA, by_blackjax
 
@@ -95,18 +96,15 @@ def loop_bars(name: str, num_chains: int, rounds: int) -> list[Bar]:
     return bars
 
 
-def loops(rounds: int = 5) -> list[Bar]:
+def loops(rounds: int = 5) -> Iterator[Bar]:
     """In JAX's default precision, as BlackJAX draws its noise in the widest there is."""
     with jax.enable_x64(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Euler's steps may leave the finite numbers here
-        return [
-            bar
-            for name in ALGORITHMS
-            for chains in STEPS
-            for bar in loop_bars(name, chains, rounds)
-        ]
+        for name in ALGORITHMS:
+            for chains in STEPS:
+                yield from loop_bars(name, chains, rounds)
 
 
 if __name__ == "__main__":
-    print(f"jax {jax.__version__}, {len(os.sched_getaffinity(0))} core(s)")
-    print(*(line(bar) for bar in loops()), sep="\n")
+    print(f"jax {jax.__version__}, {len(os.sched_getaffinity(0))} core(s)", flush=True)
+    show(loops())

@@ -17,11 +17,12 @@ by the same noise: the mean distance of the two chains bounds the Wasserstein-1 
 """
 
 import math
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar
+from bars import Bar, show
 
 from levymc import stable
 
@@ -128,14 +129,13 @@ def coupled_errors(alpha: float):
     return np.array([float(_coupled(key, eta, alpha, int(TIME / eta))) for eta in COUPLED_STEPS])
 
 
-def rates() -> list[Bar]:
+def rates() -> Iterator[Bar]:
     """Slopes, beside what they should be: bars are on their distance from it."""
-    bars = []
     for alpha in ALPHAS:
         distance, weak = stable_errors(alpha)
         pareto = fitted(PARETO_STEPS, pareto_errors(alpha))
         linear, cosine = fitted(STABLE_STEPS, distance), fitted(STABLE_STEPS, weak)
-        bars += [
+        yield from (
             Bar(f"α = {alpha}: stable noise, slope of W1", linear, ""),
             Bar("  its distance from 1", abs(linear - 1), "", 0.05),
             Bar("  slope of the weak error of cos x", cosine, ""),
@@ -154,12 +154,9 @@ def rates() -> list[Bar]:
                 "",
                 0.05,
             ),
-        ]
-    return bars
+        )
 
 
 if __name__ == "__main__":
-    from bars import line
-
     jax.config.update("jax_enable_x64", True)
-    print(*(line(bar) for bar in rates()), sep="\n")
+    show(rates())

@@ -6,13 +6,13 @@ the numbers of steps were chosen for that, and burn-in counts among them.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, line
+from bars import Bar, show
 from scipy import stats
 
 import levymc
@@ -116,7 +116,7 @@ def long_chains(name: str, algorithm, eta: float, run: Run, *, limits) -> list[B
     ]
 
 
-def langevin_on_double_well() -> list[Bar]:
+def langevin_on_double_well() -> Iterator[Bar]:
     """Chains of 2·10⁶ steps, the first 2·10⁵ dropped: 2000 time units each."""
     eta, run = 1e-3, Run(256, 2_000_000, 200_000, 200)
     exact = drifts.quadrature(
@@ -132,40 +132,37 @@ def langevin_on_double_well() -> list[Bar]:
     bars, none = (0.02, 0.03), (None, None)
     tamed, split = flmc(integrators.tamed(0.5)), flmc(integrators.split())
     fla, ula = levymc.fla(targets.double_well, eta, 1.7), levymc.ula(targets.double_well, eta)
-    return [
-        Bar("the drift's table, off by / (1 + |b|)", table_error(exact, drift, 6.0), "", 1e-4),
-        *long_chains("flmc, tamed(0.5)", tamed, eta, run, limits=bars),
-        *long_chains("flmc, split()", split, eta, run, limits=bars),
-        *long_chains("fla", fla, eta, short, limits=none),
-        *long_chains("ula", ula, eta, short, limits=none),
-    ]
+    yield Bar("the drift's table, off by / (1 + |b|)", table_error(exact, drift, 6.0), "", 1e-4)
+    yield from long_chains("flmc, tamed(0.5)", tamed, eta, run, limits=bars)
+    yield from long_chains("flmc, split()", split, eta, run, limits=bars)
+    yield from long_chains("fla", fla, eta, short, limits=none)
+    yield from long_chains("ula", ula, eta, short, limits=none)
 
 
-def metropolis_on_double_well() -> list[Bar]:
+def metropolis_on_double_well() -> Iterator[Bar]:
     """Sixteen runs of 10⁶ steps each, over 16 chains; the worst of them counts."""
     run = Run(16 * 16, 62_500, 2_500, 5)
     algorithms = {
         "mafla, α = 1.2, η = 3": levymc.mafla(targets.double_well, 3.0, 1.2),
         "levy_walk, α = 1.2, s = 2": levymc.levy_walk(targets.double_well, 2.0),
     }
-    bars = []
     for name, algorithm in algorithms.items():
         result = sample(algorithm, LEFT_WELL, run)
         draws = result.positions
         runs = draws.reshape(16, 16, -1)
         rate = hop_rate(draws, run.num_steps - run.burn_in)
-        bars += [
+        yield from (
             Bar(f"{name}: TV, worst of 16", max(map(distance, runs)), "", 0.02),
             Bar("  left mass, worst of 16", max(map(left_error, runs)), "off", 0.03),
             Bar("  all 16 together: TV", distance(draws), ""),
             Bar("  accepted", float(np.mean(result.info.acceptance_rate)), ""),
             Bar("  hops", rate, "/1000 steps"),
-        ]
-    return bars
+        )
 
 
-def double_well() -> list[Bar]:
-    return [*langevin_on_double_well(), *metropolis_on_double_well()]
+def double_well() -> Iterator[Bar]:
+    yield from langevin_on_double_well()
+    yield from metropolis_on_double_well()
 
 
 # Four modes -----------------------------------------------------------------------------------
@@ -179,7 +176,7 @@ def mode_error(draws) -> float:
     return float(np.max(np.abs(shares - targets.FOUR_MODES_WEIGHTS)))
 
 
-def four_modes() -> list[Bar]:
+def four_modes() -> Iterator[Bar]:
     drift = drifts.gaussian_mixture(
         1.5, targets.FOUR_MODES_WEIGHTS, targets.FOUR_MODES_MEANS, targets.FOUR_MODES_SCALE
     )
@@ -197,10 +194,9 @@ def four_modes() -> list[Bar]:
         ("ula, η = 0.02", levymc.ula(targets.four_modes, 0.02), langevin, None),
     ]
     lightest = targets.FOUR_MODES_MEANS[3]
-    return [
-        Bar(f"{name}: weights", mode_error(sample(algorithm, lightest, run).positions), "off", top)
-        for name, algorithm, run, top in cases
-    ]
+    for name, algorithm, run, top in cases:
+        error = mode_error(sample(algorithm, lightest, run).positions)
+        yield Bar(f"{name}: weights", error, "off", top)
 
 
 # Heavy tails ----------------------------------------------------------------------------------
@@ -213,7 +209,7 @@ def quantile_error(draws, law) -> float:
     return float(np.max(np.abs(np.quantile(draws, LEVELS) - exact) / unit))
 
 
-def heavy_tail(name: str, target: Callable, law, alpha: float) -> list[Bar]:
+def heavy_tail(name: str, target: Callable, law, alpha: float) -> Iterator[Bar]:
     """The exact drift grows like |x|^(1 + ν - α): no faster than x for α ≥ ν, so Euler is stable.
 
     A bounded step would not do here: it cannot bring a long jump back.
@@ -231,24 +227,20 @@ def heavy_tail(name: str, target: Callable, law, alpha: float) -> list[Bar]:
         (f"fla, α = 1.7, η = {eta}", levymc.fla(target, eta, 1.7), langevin, None),
         (f"ula, η = {eta}", levymc.ula(target, eta), langevin, None),
     ]
-    bars = [Bar(f"{name}, the drift's table, off by", table_error(exact, drift, 1e4), "", 1e-4)]
+    yield Bar(f"{name}, the drift's table, off by", table_error(exact, drift, 1e4), "", 1e-4)
     for case, algorithm, run, top in cases:
         draws = sample(algorithm, 0.0, run).positions
         beyond = float(np.mean(np.abs(draws) > law.isf(0.005)))
-        bars += [
-            Bar(f"{name}, {case}: quantiles", quantile_error(draws, law), "off", top),
-            Bar("  mass where 0.01 should be", beyond, ""),
-        ]
-    return bars
+        yield Bar(f"{name}, {case}: quantiles", quantile_error(draws, law), "off", top)
+        yield Bar("  mass where 0.01 should be", beyond, "")
 
 
-def heavy_tails() -> list[Bar]:
-    return [
-        *heavy_tail("t(1.5)", targets.student_t(1.5), stats.t(1.5), 1.5),
-        *heavy_tail("Cauchy", targets.cauchy, stats.cauchy(), 1.2),
-    ]
+def heavy_tails() -> Iterator[Bar]:
+    yield from heavy_tail("t(1.5)", targets.student_t(1.5), stats.t(1.5), 1.5)
+    yield from heavy_tail("Cauchy", targets.cauchy, stats.cauchy(), 1.2)
 
 
 if __name__ == "__main__":
     for measure in (double_well, four_modes, heavy_tails):
-        print(measure.__name__, *(line(bar) for bar in measure()), sep="\n", flush=True)
+        print(measure.__name__, flush=True)
+        show(measure())

@@ -29,7 +29,7 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, line
+from bars import Bar, missing, show
 
 import levymc
 from levymc_lab import data as lab_data
@@ -191,7 +191,7 @@ def times_faster(times: dict[str, list[float]], name: str, peer: str) -> float:
     return statistics.median(b / a for a, b in zip(times[name], times[peer], strict=True))
 
 
-def speed(size: str, rounds: int = 5) -> list[Bar]:
+def speed(size: str, rounds: int = 5) -> Iterator[Bar]:
     data = synthetic(size)
     contenders = {
         "sgld": ours(data, 2.0, backend="native"),
@@ -202,23 +202,28 @@ def speed(size: str, rounds: int = 5) -> list[Bar]:
         contenders["torch"] = by_torch(data)
     with one_core():
         times = seconds_a_step(contenders, rounds)
+    yield Bar(f"BlackJAX / sgld, {size}", times_faster(times, "sgld", "blackjax"), "×", 25, True)
+    subject = f"PyTorch / sgld, {size}"
+    if "torch" in times:
+        yield Bar(subject, times_faster(times, "sgld", "torch"), "×", 50, True)
+    else:
+        yield missing(subject, "PyTorch is not installed (pip install 'levymc[bench]')")
+    yield Bar(f"fla(1.6) / sgld, {size}", 1 / times_faster(times, "fla", "sgld"), "×", 1.2)
+    nanoseconds = {name: 1e9 * min(best) / data.batch_size for name, best in times.items()}
+    for name, spent in nanoseconds.items():
+        yield Bar(f"  best of {name}, {size}", spent, "ns/rating")
+    reading = 1e9 * stream_seconds(data) / data.batch_size
+    yield Bar(f"  reading alone, {size}", reading, "ns/rating")
     threads = {
         "one": ours(data, 2.0, backend="native"),
         "two": ours(data, 2.0, backend="native", num_threads=2),
     }
+    subject = f"1 thread / 2 threads, {size}"
+    if len(os.sched_getaffinity(0)) < 2:
+        yield missing(subject, "there is one core")
+        return
     parallel = seconds_a_step(threads, rounds)
-    nanoseconds = {name: 1e9 * min(best) / data.batch_size for name, best in times.items()}
-    bars = [
-        Bar(f"BlackJAX / sgld, {size}", times_faster(times, "sgld", "blackjax"), "×", 25, True),
-        Bar(f"fla(1.6) / sgld, {size}", 1 / times_faster(times, "fla", "sgld"), "×", 1.2),
-        Bar(f"1 thread / 2 threads, {size}", times_faster(parallel, "two", "one"), "×", 1.7, True),
-        *(Bar(f"  best of {name}, {size}", ns, "ns/rating") for name, ns in nanoseconds.items()),
-        Bar(f"  reading alone, {size}", 1e9 * stream_seconds(data) / data.batch_size, "ns/rating"),
-    ]
-    if "torch" in times:
-        measured = times_faster(times, "sgld", "torch")
-        bars.append(Bar(f"PyTorch / sgld, {size}", measured, "×", 50, True))
-    return bars
+    yield Bar(subject, times_faster(parallel, "two", "one"), "×", 1.7, True)
 
 
 def stream_seconds(data: Data, rounds: int = 9) -> float:
@@ -234,11 +239,11 @@ def stream_seconds(data: Data, rounds: int = 9) -> float:
     return best
 
 
-def memory(size: str) -> list[Bar]:
+def memory(size: str) -> Bar:
     """What a run takes at its peak beyond a tiny run, in a process of its own."""
     command = [sys.executable, __file__, "--memory", size]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [Bar(f"memory of a run / compact data, {size}", float(done.stdout), "×", 3)]
+    return Bar(f"memory of a run / compact data, {size}", float(done.stdout), "×", 3)
 
 
 def memory_of_a_run(size: str) -> float:
@@ -263,11 +268,13 @@ def _status(name: str) -> int:
     return int(found.split()[1]) * 1024
 
 
-def matrix_factorization() -> list[Bar]:
+def matrix_factorization() -> Iterator[Bar]:
     """In JAX's default precision, as BlackJAX draws its noise in the widest there is."""
     with jax.enable_x64(False):
-        bars = [bar for size in SIZES for bar in speed(size)]
-    return [*bars, *(bar for size in SIZES for bar in memory(size))]
+        for size in SIZES:
+            yield from speed(size)
+    synthetic.cache_clear()
+    yield from map(memory, SIZES)
 
 
 def main() -> None:
@@ -284,9 +291,9 @@ def main() -> None:
     elif arguments.against:
         for size in SIZES:
             bars = against.compare(__file__, size, f"sgld, {size}", arguments.against)
-            print(*map(line, bars), sep="\n", flush=True)
+            show(bars)
     else:
-        print(*(line(bar) for bar in matrix_factorization()), sep="\n")
+        show(matrix_factorization())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bars import Bar
 
 COLD, WARM = 2, 3  # processes of each kind: the best of them counts, as others may be at work
 
@@ -69,28 +74,22 @@ def compared(case: str) -> tuple[Seconds, Seconds]:
     return tuple(min(found, key=lambda seconds: seconds.calling) for found in (cold, warm))
 
 
-def repeated_runs() -> "list[Bar]":
+def repeated_runs() -> "Iterator[Bar]":
     from bars import Bar
 
-    bars = []
     for case in ("ula", "mafla", "stored", "auto"):
         cold, warm = compared(case)
-        bars += [
-            Bar(f"{case}: first call, cold", cold.calling, "s"),
-            Bar(f"{case}: first call, warm", warm.calling, "s"),
-            Bar(f"{case}: warm / cold", warm.calling / cold.calling, "", 1 / 3),
-        ]
-    return [
-        *bars,
-        Bar("auto: with the import, cold", cold.total, "s", 15),
-        Bar("auto: with the import, warm", warm.total, "s", 4),
-    ]
+        yield Bar(f"{case}: first call, cold", cold.calling, "s")
+        yield Bar(f"{case}: first call, warm", warm.calling, "s")
+        yield Bar(f"{case}: warm / cold", warm.calling / cold.calling, "", 1 / 3)
+    yield Bar("auto: with the import, cold", cold.total, "s", 15)
+    yield Bar("auto: with the import, warm", warm.total, "s", 4)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         print(json.dumps(first_draws(sys.argv[1])))
     else:
-        from bars import line
+        from bars import show
 
-        print(*(line(bar) for bar in repeated_runs()), sep="\n")
+        show(repeated_runs())

@@ -3,9 +3,10 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from bars import Bar, line
+from bars import Bar, show
 
 SOURCE = Path(__file__).parents[1] / "src"
 SUFFIXES = {".py", ".cpp", ".h", ".css", ".j2"}
@@ -88,6 +89,26 @@ print(first, later, len(compiled) - before)
     ]
 
 
+def stored_run() -> list[Bar]:
+    """How often the program of a stored run is compiled, which is called `call` then."""
+    script = """
+import tempfile, jax, jax.numpy as jnp, levymc
+compiled = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, _, **named: (
+        compiled.append(named.get("fun_name", "")) if "backend_compile" in event else None
+    )
+)
+with tempfile.TemporaryDirectory() as folder:
+    walk = levymc.levy_walk(lambda x: -jnp.sum(x * x) / 2, 1.0)
+    levymc.sample(
+        walk, jax.random.key(0), jnp.zeros((4, 3)), 5000, store=folder + "/run", progress=False
+    )
+print(sum("call" in name or "advance" in name for name in compiled))
+"""
+    return [Bar("times that a stored run compiles its program", float(_run(script)), "", 1)]
+
+
 def _run(script: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -95,9 +116,10 @@ def _run(script: str) -> str:
     return done.stdout
 
 
-def house() -> list[Bar]:
-    return [*size(), *walk(), *import_time(), *second_runs()]
+def house() -> Iterator[Bar]:
+    for measure in (size, walk, import_time, second_runs, stored_run):
+        yield from measure()
 
 
 if __name__ == "__main__":
-    print(*(line(bar) for bar in house()), sep="\n")
+    show(house())

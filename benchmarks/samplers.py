@@ -7,13 +7,14 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, interleaved_seconds, line, ratio
+from bars import Bar, interleaved_seconds, ratio, show
 from drifts import double_well
 
 import levymc
@@ -123,21 +124,19 @@ def stored(algorithm, starts, num_steps, thin) -> dict[str, list[float]]:
         return interleaved_seconds(roads, rounds=5)
 
 
-def storage() -> list[Bar]:
+def storage() -> Iterator[Bar]:
     """Runs of some seconds: a store costs about 15 ms for each of its twenty or more chunks.
 
     Steps of 25 ns, of which every tenth is kept, or every one; and steps of half a millisecond.
     """
     well = levymc.ula(double_well, ETA)
     tenth = stored(well, well_starts(), 25 * STEPS, 10)
-    every = stored(well, well_starts(), 10 * STEPS, 1)
+    yield Bar("store / memory, double well, thin = 10", ratio(tenth, "store", "memory"), "×", 1.15)
     logistic = levymc.ula(logistic_regression(), 1e-5)
     slow = stored(logistic, jnp.zeros((4, 100), jnp.float32), 10_000, 1)
-    return [
-        Bar("store / memory, double well, thin = 10", ratio(tenth, "store", "memory"), "×", 1.15),
-        Bar("store / memory, logistic regression", ratio(slow, "store", "memory"), "×", 1.15),
-        Bar("store / memory, double well, 9 bytes in 25 ns", ratio(every, "store", "memory"), "×"),
-    ]
+    yield Bar("store / memory, logistic regression", ratio(slow, "store", "memory"), "×", 1.15)
+    every = stored(well, well_starts(), 10 * STEPS, 1)
+    yield Bar("store / memory, double well, 9 bytes in 25 ns", ratio(every, "store", "memory"), "×")
 
 
 def progress_bar_cost() -> list[Bar]:
@@ -156,12 +155,13 @@ def progress_bar_cost() -> list[Bar]:
     return [Bar("progress bar, of a core's time", share, "", 0.02)]
 
 
-def sampler_speed() -> list[Bar]:
+def sampler_speed() -> Iterator[Bar]:
     """In JAX's default precision, as BlackJAX draws its noise in the widest there is."""
     with jax.enable_x64(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # FLA with Euler's step explodes here: another bar says so
-        return [*double_well_runs(), *logistic_runs(), *storage(), *progress_bar_cost()]
+        for measure in (double_well_runs, logistic_runs, storage, progress_bar_cost):
+            yield from measure()
 
 
 if __name__ == "__main__":
-    print(*(line(bar) for bar in sampler_speed()), sep="\n")
+    show(sampler_speed())

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -65,13 +66,19 @@ def growth() -> dict[str, dict[str, Any]]:
     """By sampler and by what grows; the others stay at 16 chains of 8 dimensions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = {name: _of_density(make) for name, make in SAMPLERS.items()}
-        found |= {
-            "flmc": {"d": _flmc((2, 4, 8))},
-            "sgld": _of_minibatches(levymc.sgld),
-            "sgfla": _of_minibatches(levymc.sgfla),
-            "auto": _of_auto(),
+        rows: dict[str, Callable[[], dict[str, Any]]] = {
+            **{name: partial(_of_density, make) for name, make in SAMPLERS.items()},
+            "flmc": lambda: {"d": _flmc((2, 4, 8))},
+            "sgld": lambda: _of_minibatches(levymc.sgld),
+            "sgfla": lambda: _of_minibatches(levymc.sgfla),
+            "auto": _of_auto,
         }
+        found = {}
+        for name, measure in rows.items():
+            begin = time.perf_counter()
+            found[name] = measure()
+            fits = ", ".join(f"{kind} {one['fit']:.2f}" for kind, one in found[name].items())
+            print(f"  {name}: {fits} ({time.perf_counter() - begin:.0f} s)", flush=True)
     return found
 
 

@@ -1,6 +1,7 @@
 """Worst relative error of the law against the mpmath oracle."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -14,9 +15,8 @@ ORACLE = Path(__file__).parents[1] / "tests/core/data/stable_oracle.json"
 COLUMNS = {"pdf": "pdf", "sf": "sf", "score": "score", "logpdf": "log_pdf"}
 
 
-def worst_errors() -> list[Bar]:
+def worst_errors() -> Iterator[Bar]:
     oracle = json.loads(ORACLE.read_text())
-    bars = []
     for dtype, limit in (("float64", 1e-8), ("float32", 1e-5)):
         rows = oracle[dtype]
         alpha, x = (jnp.asarray([float(r[k]) for r in rows], dtype) for k in ("alpha", "x"))
@@ -28,5 +28,4 @@ def worst_errors() -> list[Bar]:
             error = np.max(np.abs(found - exact)[kept] / np.abs(exact)[kept])
             if name == "logpdf":
                 error = np.max(np.abs(found - exact) / np.maximum(1, np.abs(exact)))
-            bars.append(Bar(f"{name}, {dtype}, worst error", float(error), "", limit))
-    return bars
+            yield Bar(f"{name}, {dtype}, worst error", float(error), "", limit)

@@ -2,13 +2,14 @@
 
 import statistics
 import time
+from collections.abc import Iterator
 
 import gsl
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.stats
-from bars import Bar, interleaved_seconds, ratio
+from bars import Bar, interleaved_seconds, missing, ratio, show
 
 from levymc import stable
 
@@ -27,7 +28,7 @@ def naive_chambers_mallows_stuck(key, alpha, shape):
     return jnp.sin(alpha * angle) / jnp.cos(angle) ** (1 / alpha) * tilted
 
 
-def draws() -> list[Bar]:
+def draws() -> Iterator[Bar]:
     key, shape = jax.random.key(0), (DRAWS,)
     normal = jax.jit(lambda key: jax.random.normal(key, shape, jnp.float32))
     fixed = jax.jit(lambda key: stable.sample(key, ALPHA, shape, dtype=jnp.float32))
@@ -41,6 +42,11 @@ def draws() -> list[Bar]:
             "naive": lambda: naive(key),
         }
     )
+    nanoseconds = 1e9 * statistics.median(times["normal"]) / DRAWS
+    yield Bar("jax.random.normal, float32, 10⁶ draws", nanoseconds, "ns a draw")
+    yield Bar("sample, fixed α = 1.7 / normal", ratio(times, "fixed", "normal"), "×", 1.2)
+    yield Bar("sample, traced α = 1.7 / normal", ratio(times, "traced", "normal"), "×", 1.5)
+    yield Bar("naive JAX formula / normal", ratio(times, "naive", "normal"), "×")
     generator = np.random.default_rng(0)
     draw = scipy.stats.levy_stable.rvs
     scipy_times = interleaved_seconds(
@@ -51,6 +57,8 @@ def draws() -> list[Bar]:
         },
         rounds=7,
     )
+    yield Bar("SciPy rvs / sample, fixed α", ratio(scipy_times, "scipy", "fixed"), "×", 6.0, True)
+    yield Bar("SciPy rvs / sample, traced α", ratio(scipy_times, "scipy", "traced"), "×")
     wide_normal = jax.jit(lambda key: jax.random.normal(key, shape, jnp.float64))
     wide_fixed = jax.jit(lambda key: stable.sample(key, ALPHA, shape, dtype=jnp.float64))
     wide_traced = jax.jit(lambda key, alpha: stable.sample(key, alpha, shape, dtype=jnp.float64))
@@ -61,22 +69,14 @@ def draws() -> list[Bar]:
             "traced": lambda: wide_traced(key, jnp.float64(ALPHA)),
         }
     )
-    nanoseconds = 1e9 * statistics.median(times["normal"]) / DRAWS
-    bars = [
-        Bar("jax.random.normal, float32, 10⁶ draws", nanoseconds, "ns a draw"),
-        Bar("sample, fixed α = 1.7 / normal", ratio(times, "fixed", "normal"), "×", 1.2),
-        Bar("sample, traced α = 1.7 / normal", ratio(times, "traced", "normal"), "×", 1.5),
-        Bar("sample, float64, fixed α / normal", ratio(wide, "fixed", "normal"), "×", 1.5),
-        Bar("sample, float64, traced α / normal", ratio(wide, "traced", "normal"), "×", 1.5),
-        Bar("naive JAX formula / normal", ratio(times, "naive", "normal"), "×"),
-        Bar("SciPy rvs / sample, fixed α", ratio(scipy_times, "scipy", "fixed"), "×", 6.0, True),
-        Bar("SciPy rvs / sample, traced α", ratio(scipy_times, "scipy", "traced"), "×"),
-    ]
-    peer = gsl.sampler(ALPHA, DRAWS)
-    if peer is not None:
-        pair = interleaved_seconds({"gsl": peer, "fixed": lambda: fixed(key)}, rounds=11)
-        bars.append(Bar("GSL gsl_ran_levy / sample, fixed α", ratio(pair, "gsl", "fixed"), "×"))
-    return bars
+    yield Bar("sample, float64, fixed α / normal", ratio(wide, "fixed", "normal"), "×", 1.5)
+    yield Bar("sample, float64, traced α / normal", ratio(wide, "traced", "normal"), "×", 1.5)
+    peer, subject = gsl.sampler(ALPHA, DRAWS), "GSL gsl_ran_levy / sample, fixed α"
+    if peer is None:
+        yield missing(subject, "GSL or a C compiler is not installed")
+        return
+    pair = interleaved_seconds({"gsl": peer, "fixed": lambda: fixed(key)}, rounds=11)
+    yield Bar(subject, ratio(pair, "gsl", "fixed"), "×")
 
 
 def law() -> list[Bar]:
@@ -103,19 +103,17 @@ def law() -> list[Bar]:
     return bars
 
 
-def pairs() -> list[Bar]:
+def pairs() -> Iterator[Bar]:
     """Pairs of a point and an α of their own: mapped over, against one call with arrays."""
     generator = np.random.default_rng(3)
     x = jnp.asarray(generator.standard_cauchy(PAIRS))
     p = jnp.asarray(generator.uniform(size=PAIRS))
     alpha = jnp.asarray(generator.uniform(0.6, 2.0, PAIRS))
-    bars = []
     for name in ("logpdf", "cdf", "sf", "score", "ppf"):
         function, points = getattr(stable, name), p if name == "ppf" else x
-        bars.append(_pair_bar(name, function, jax.vmap(function), points, alpha))
+        yield _pair_bar(name, function, jax.vmap(function), points, alpha)
     slopes = jax.grad(lambda x, alpha: jnp.sum(stable.logpdf(x, alpha)), argnums=(0, 1))
-    bars.append(_pair_bar("slopes of logpdf", slopes, jax.vmap(slopes), x, alpha))
-    return bars
+    yield _pair_bar("slopes of logpdf", slopes, jax.vmap(slopes), x, alpha)
 
 
 def _pair_bar(name, of_arrays, mapped, points, alpha) -> Bar:
@@ -124,3 +122,9 @@ def _pair_bar(name, of_arrays, mapped, points, alpha) -> Bar:
         {road: lambda run=run: run(points, alpha) for road, run in roads.items()}, rounds=7
     )
     return Bar(f"jax.vmap of {name} / one call", ratio(times, "mapped", "arrays"), "×", 3.0)
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    for measure in (draws, law, pairs):
+        show(measure())

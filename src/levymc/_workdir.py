@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
@@ -47,6 +48,18 @@ class MismatchError(ValueError):
 
 # Files that are whole or absent.
 
+_IS_LATER = ContextVar("_IS_LATER", default=False)
+
+
+@contextmanager
+def flushed_later() -> Iterator[None]:
+    """Write files without waiting for the disk, of a folder that nobody sees before its `flush`."""
+    token = _IS_LATER.set(True)
+    try:
+        yield
+    finally:
+        _IS_LATER.reset(token)
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
@@ -57,7 +70,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with partial.open("wb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if not _IS_LATER.get():
+                os.fsync(stream.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -201,7 +215,7 @@ def flush(files: Iterable[Path], within: Path | None = None) -> None:
 
 def flush_folder(path: Path) -> None:
     """Wait until the names in a folder are safe on disk, where folders have that."""
-    if os.name == "nt":
+    if os.name == "nt" or _IS_LATER.get():
         return
     try:
         _synchronise(path)

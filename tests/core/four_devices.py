@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import levymc
 from levymc.run import _iterate, _work
@@ -76,6 +77,28 @@ def visits_are_of_the_chains_alone(_):
     np.testing.assert_allclose(visit.states.position, known.states.position, rtol=1e-5, atol=1e-6)
 
 
+def a_stored_loop_goes_on_over_devices(folder):
+    """Left in the middle and begun again, it gives the bytes of a loop without a store."""
+
+    def loop(**options):
+        observe = {"mean": levymc.observe.mean()}
+        return levymc.iterate(
+            WALK, KEY, starts(5), 60, at=20, burn_in=7, observe=observe, **options
+        )
+
+    def as_bytes(visits):
+        return [(one.step, *map(bytes, map(np.asarray, jax.tree.leaves(one)))) for one in visits]
+
+    options = {"store": folder / "loop", "mesh": MESH, "commit_seconds": 0.0}
+    known, stored = as_bytes(loop(mesh=MESH)), loop(**options)
+    assert as_bytes([next(stored), next(stored)]) == known[:2]
+    stored.close()  # in the second visit, which therefore does not count
+    assert as_bytes(loop(**options)) == known[1:]
+    assert as_bytes(loop(**options)) == known[2:]
+    with pytest.raises(levymc.run.StoreError, match="devices"):
+        loop(store=folder / "loop")
+
+
 def devices_exchange_nothing(_):
     """A loop of NUTS that ends where all chains of its device have: none waits for another."""
     import blackjax
@@ -86,7 +109,7 @@ def devices_exchange_nothing(_):
         nuts, KEY, jnp.zeros((8, 3)), 9, minibatches=None, keep=lambda x: x, mesh=MESH, **marks
     )
     run = _iterate.placed_run(started, MESH)
-    call = run.plan.call(0, 1, run.program.slots)
+    call = run.plan.call(0, 1, run.program.slots, run.program.block)
     lowered = run.program.advance.lower(run.parameters, run.carry, run.keys, [], call)
     found = COLLECTIVE.findall(lowered.compile().as_text())
     assert not found, found

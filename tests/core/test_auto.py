@@ -119,6 +119,9 @@ def test_a_store_changes_nothing_and_is_read_again(whole, tmp_path):
     assert_same(whole, auto_run.begin(store))
     assert_same(whole, auto_run.begin(store))
     np.testing.assert_array_equal(levymc.load(store / "draws-0").positions, whole.positions)
+    for use in (levymc.load, levymc.resume, levymc.run.work):
+        with pytest.raises(StoreError, match=r"run of levymc\.auto.*Call levymc\.auto again"):
+            use(store)
     with pytest.raises(StoreError, match="its key is"):
         auto_run.begin(store, seed=1)
     with pytest.raises(StoreError, match="its budget is"):

@@ -36,7 +36,10 @@ def check(start_process, tmp_path):
 
 
 def test_uneven_chains_over_devices_are_those_of_one(check):
-    check(four_devices.uneven_chains_are_those_of_one_device)
+    check(
+        four_devices.uneven_chains_are_those_of_one_device,
+        four_devices.a_stored_loop_goes_on_over_devices,
+    )
 
 
 @pytest.mark.nightly
@@ -66,20 +69,16 @@ def test_devices_make_the_shards_of_a_store(check):
     )
 
 
-def test_a_mesh_is_refused_where_it_cannot_serve(tmp_path):
+def test_a_mesh_is_refused_where_it_cannot_serve(tmp_path, monkeypatch):
     mesh = jax.make_mesh((1,), ("chains",))
     stored_run.begin(tmp_path / "run", 20)
     with pytest.raises(ValueError, match="`mesh` must be None for a run without shards"):
         levymc.resume(tmp_path / "run", mesh=mesh)
-    with pytest.raises(ValueError, match=r"`mesh` must be None with `store` here.*levymc.sample"):
-        levymc.iterate(
-            stored_run.WALK,
-            jax.random.key(0),
-            sharded_run.STARTS,
-            9,
-            store=tmp_path / "new",
-            mesh=mesh,
-        )
+    given = (stored_run.WALK, jax.random.key(0), sharded_run.STARTS, 9)
+    with monkeypatch.context() as patched:
+        patched.setattr(jax.sharding.Mesh, "is_multi_process", True)
+        with pytest.raises(ValueError, match=r"of one process with `store` here.*levymc.sample"):
+            levymc.iterate(*given, store=tmp_path / "new", mesh=mesh)
     for use in (levymc.resume, levymc.run.work):
         with pytest.raises(TypeError, match=r"`mesh` must be a jax\.sharding\.Mesh"):
             use(tmp_path / "run", mesh="two")

@@ -28,13 +28,13 @@ from levymc._workdir import (
     waiting_lock,
     write_arrays,
 )
-from levymc.run import StoreError, fingerprint
+from levymc.run import AUTO, StoreError, fingerprint
 
 from ._local import program_of
 from ._target import Target
 
 T = TypeVar("T")
-NAME = "auto.npz"  # of the file that tells the run from others
+FOLDER, NAME = AUTO  # the second of the file that tells the run from others
 REMEDY = "Remove the folder and run again."
 SPENT = ":spent"  # no name of a field
 PAUSE = 0.2  # seconds between two looks at what another process does
@@ -99,7 +99,7 @@ def working_in(
     if store is None:
         yield Stages(None)
         return
-    folder, wanted = store / "stages", identity()
+    folder, wanted = store / FOLDER, identity()
     if is_shared:
         if not (folder / NAME).exists():
             make_folder(store)

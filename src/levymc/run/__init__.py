@@ -4,6 +4,7 @@ from . import marks as marks
 from . import observe as observe
 from ._arviz import to_groups as to_groups
 from ._devices import own_chains as own_chains
+from ._integrity import AUTO as AUTO
 from ._integrity import StoreError as StoreError
 from ._integrity import fingerprint as fingerprint
 from ._iterate import Visit as Visit

@@ -33,6 +33,7 @@ def given(run: Run, program: str, data: dict[str, Any] | None = None) -> dict[st
         "starts": fingerprint(jax.tree.leaves(starts)),
         **(given_data(run.feed, run.batch_size) if data is None else data),
         "program": program,
+        **({"devices": run.num_devices} if run.num_devices > 1 else {}),
     }
 
 
@@ -47,7 +48,8 @@ def given_data(feed: Feed, batch_size: int | None) -> dict[str, Any]:
 
 def check_same_run(path: Path, header: dict[str, Any], run: Run) -> None:
     """Refuse a store that holds another run, and say what differs."""
-    check_given(path, header, given(run, _programs.identity(_programs.exported(run))))
+    texts = _programs.texts_of(_programs.exported(run))
+    check_given(path, header, given(run, _programs.identity(texts)))
 
 
 def check_given(path: Path, header: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from levymc._workdir import (
     atomic_bytes,
     flush,
     flush_folder,
+    flushed_later,
     lock,
     make_folder,
     remove_abandoned,
@@ -81,7 +82,8 @@ def put(path: Path, build: Callable[[Path], None]) -> None:
         ) from error
     remove_abandoned(place.parent.glob(f".{place.name}.*.partial"))
     with _building_beside(place) as building:
-        build(building)
+        with flushed_later():
+            build(building)
         flush([file for file in building.rglob("*") if file.is_file()], building)
         _put_into_place(building, place)
     flush_folder(place.parent)
@@ -167,6 +169,7 @@ class Common(NamedTuple):
 
 def common_of(run: Run) -> Common:
     functions = _programs.exported(run)
+    texts = _programs.texts_of(functions)
     data = run.feed.leaves if isinstance(run.feed, Fixed) else []
     files = {
         "data.npz": _programs.packed({"data": data}),
@@ -175,8 +178,8 @@ def common_of(run: Run) -> Common:
     return Common(
         files,
         {name: digest(content) for name, content in files.items()},
-        any(map(_programs.calls_kernels, functions.values())),
-        _programs.identity(functions),
+        _programs.calls_kernels(texts),
+        _programs.identity(texts),
         given_data(run.feed, run.batch_size),
     )
 

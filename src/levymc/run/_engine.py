@@ -353,10 +353,10 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
 
     examples = (keys, list(shapes.parameters), (batch, carry.state))
     hoisted = hoist(step_all, *examples)
-    states, info = jax.eval_shape(step_all, *examples)
+    states, info = hoisted.shapes
     kept = jax.eval_shape(lambda states: _kept(recipe, states), states)
     draws = _of_one_chain(Draws(kept, info))
-    varying = _varying(recipe, hoisted, shapes, states, draws)
+    varying = _varying(recipe, hoisted, states, draws)
     draw_bytes = num_chains * sum(
         math.prod(leaf.shape) * leaf.dtype.itemsize
         for leaf, varies in zip(jax.tree.leaves(draws), varying, strict=True)
@@ -364,7 +364,7 @@ def _machine(recipe: Recipe, shapes: Shapes) -> Machine:
     )
     merged = {} if recipe.keeps_all else _to_merge(info, varying)
     whole = carry._replace(info=merged)
-    step_bytes = shapes.keys.size * 4 + _collected_bytes(hoisted, keys, list(shapes.parameters))
+    step_bytes = shapes.keys.size * 4 + _size(hoisted.collected)
     slots = max(1, min(MOST_MARKS, DRAW_BYTES // max(draw_bytes, 1)))
     # Bits of other kinds, drawn for many keys at once, are those of the first: of the first step in
     # a block, and blocks begin wherever a call does.
@@ -391,14 +391,6 @@ def _step_keys(chains: Array, step: Array) -> Array:
     if is_written_out(chains):
         return folded(chains, step)
     return jax.vmap(jax.random.fold_in, in_axes=(0, None))(chains, step)
-
-
-def _collected_bytes(hoisted: Hoisted, keys: Any, parameters: Leaves) -> int:
-    """Of what is made in advance for a step of all chains."""
-    settled = jax.eval_shape(hoisted.settle, parameters)
-    bits = jax.eval_shape(hoisted.draw, keys)
-    collected = jax.eval_shape(hoisted.collect, keys, bits, settled, parameters)
-    return _size(collected)
 
 
 def _size(tree: Any) -> int:
@@ -439,21 +431,13 @@ def _minibatch(recipe: Recipe, key: Array, data: Any) -> Any:
     return draw_batch(key, data, recipe.batch_size)
 
 
-def _varying(
-    recipe: Recipe, hoisted: Hoisted, shapes: Shapes, states: Any, draws: Draws
-) -> tuple[bool, ...]:
+def _varying(recipe: Recipe, hoisted: Hoisted, states: Any, draws: Draws) -> tuple[bool, ...]:
     """Positions always; of the info what does not depend on the algorithm's numbers alone."""
     num_kept = len(jax.tree.leaves(draws.positions))
     num_info = len(jax.tree.leaves(draws.info))
     if any(axis is not None for axis in recipe.chain_axes):
         return (True,) * (num_kept + num_info)
-    fixed: list[bool] = []
-
-    def note(parameters: Leaves) -> None:
-        fixed[:] = [value is not None for value in hoisted.fixed(parameters)]
-
-    jax.eval_shape(note, list(shapes.parameters))
-    of_info = fixed[len(jax.tree.leaves(states)) :]
+    of_info = hoisted.is_fixed[len(jax.tree.leaves(states)) :]
     return (True,) * num_kept + tuple(not same for same in of_info)
 
 
@@ -483,7 +467,7 @@ def _advance(
         def collect(step: Array, bits: Leaves) -> Leaves:
             return machine.hoisted.collect(_step_keys(chains, step), bits, settled, parameters)
 
-        no_bits = jax.tree.map(_zeros, jax.eval_shape(draw))
+        no_bits = [jnp.zeros((block, *one.shape), one.dtype) for one in machine.hoisted.bits]
         return jax.vmap(collect)(steps, _apart(has_steps, draw, no_bits))
 
     def make_step(prepared: Leaves, begin: Array, loop: Loop) -> tuple[Loop, Any]:

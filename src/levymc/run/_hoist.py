@@ -56,6 +56,8 @@ class Hoisted(NamedTuple):
     collect: (keys, bits, settled, parameters) -> what depends on no more than these.
     replay: (collected, settled, parameters, rest) -> what the step returns.
     fixed: parameters -> leaves of what the step returns, None where they depend on more.
+    shapes: of what the step returns.  bits, collected: of these, as lists.
+    is_fixed: of each leaf that the step returns, whether it depends on parameters alone.
     """
 
     settle: Callable[[Any], list[Any]]
@@ -63,6 +65,10 @@ class Hoisted(NamedTuple):
     collect: Callable[[Any, list[Any], list[Any], Any], list[Any]]
     replay: Callable[[list[Any], list[Any], Any, Any], Any]
     fixed: Callable[[Any], list[Any]]
+    shapes: Any
+    bits: list[Any]
+    collected: list[Any]
+    is_fixed: list[bool]
 
 
 def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest: Any) -> Hoisted:
@@ -70,24 +76,29 @@ def hoist(step: Callable[[Any, Any, Any], Any], keys: Any, parameters: Any, rest
     traced, shapes = jax.make_jaxpr(step, return_shape=True)(keys, parameters, rest)
     structure = jax.tree.structure(shapes)
     try:
-        split = _split(_listed(traced), structure, (keys, parameters, rest))
+        split = _split(_listed(traced), structure, (keys, parameters, rest), shapes)
         settled = jax.eval_shape(split.settle, parameters)
         bits = jax.eval_shape(split.draw, keys)
         collected = jax.eval_shape(split.collect, keys, bits, settled, parameters)
         jax.eval_shape(split.replay, collected, settled, parameters, rest)
-        return split
+        return split._replace(bits=bits, collected=collected)
     except Exception as error:  # whatever changed in JAX
         warnings.warn(
             "Steps draw their random bits one by one, which is slower: the programs of this "
             f"version of JAX ({jax.__version__}) have another form ({error!r}).",
             stacklevel=2,
         )
+    count = len(jax.tree.leaves(shapes))
     return Hoisted(
         lambda parameters: [],
         lambda keys: [],
         lambda keys, bits, settled, parameters: [keys],
         lambda collected, settled, parameters, rest: step(collected[0], parameters, rest),
-        lambda parameters: [None] * len(jax.tree.leaves(shapes)),
+        lambda parameters: [None] * count,
+        shapes,
+        [],
+        [keys],
+        [False] * count,
     )
 
 
@@ -179,7 +190,9 @@ def _listed(traced: Any) -> _Listing:
     return _Listing(lines, arguments, visit(traced, arguments), constants, types)
 
 
-def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) -> Hoisted:
+def _split(
+    listing: _Listing, structure: Any, examples: tuple[Any, Any, Any], shapes: Any
+) -> Hoisted:
     of_keys, of_parameters, of_rest = _shares(listing.arguments, examples)
     needs = _needs(listing, of_keys, of_parameters, of_rest)
     settled_places = _frontier(listing, needs, _Needs.PARAMETERS, of_parameters)
@@ -207,13 +220,14 @@ def _split(listing: _Listing, structure: Any, examples: tuple[Any, Any, Any]) ->
         known |= dict(zip(collected_places, collected, strict=True))
         return jax.tree.unflatten(structure, _evaluated(listing, listing.outs, known))
 
+    is_fixed = [needs[place] <= _Needs.PARAMETERS for place in listing.outs]
+
     def fixed(parameters: Any) -> list[Any]:
-        is_fixed = [needs[place] <= _Needs.PARAMETERS for place in listing.outs]
         wanted = [place for place, known in zip(listing.outs, is_fixed, strict=True) if known]
         values = iter(_evaluated(listing, wanted, given(parameters, settle(parameters))))
         return [next(values) if known else None for known in is_fixed]
 
-    return Hoisted(settle, draw, collect, replay, fixed)
+    return Hoisted(settle, draw, collect, replay, fixed, shapes, [], [], is_fixed)
 
 
 def _shares(places: list[int], examples: tuple[Any, ...]) -> list[list[int]]:

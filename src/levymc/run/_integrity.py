@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 NUM_TRIES = 20  # to read while another process writes
 PAUSE = 0.01  # seconds between them
+AUTO = ("stages", "auto.npz")  # by which a folder of levymc.auto is known
 
 
 class StoreError(ResultsError, ValueError):
@@ -29,6 +30,13 @@ def damaged(path: Path, what: str) -> StoreError:
 
 
 def not_a_store(path: Path, why: object) -> StoreError:
+    if path.joinpath(*AUTO).exists():
+        return StoreError(
+            f"{path} is the folder of a run of levymc.auto, whose stages are not a program that "
+            "another script could go on with. Call levymc.auto again, with the same arguments and "
+            "this `store`: it goes on where it was; if it has `shards`, start that script as often "
+            "as you like."
+        )
     return StoreError(
         f"{path} is not a store of levymc, or a damaged one: {why}. "
         "Give the folder that levymc.sample(..., store=...) made."

@@ -153,6 +153,7 @@ class Run(NamedTuple):
     schedule: its step sizes as a function of n, if it has one; they are of the `dtype`.
     batch_size: of minibatches that are drawn in the program.
     is_spread: over devices, also of other processes, which make the same calls.
+    num_devices: over which the chains are spread.
     """
 
     plan: Plan
@@ -169,6 +170,7 @@ class Run(NamedTuple):
     batch_size: int | None = None
     dtype: Any = float
     is_spread: bool = False
+    num_devices: int = 1
 
 
 class Started(NamedTuple):
@@ -672,6 +674,8 @@ def iterate(
         at: the steps after which to stop: every k-th, a list of them, or
             `levymc.marks.logarithmic(count)`.
         store: a folder for state and program as the run proceeds: a new one, or that of this run.
+        mesh: devices to spread the chains over; a run that is stored goes on with as many.  Over
+            several processes there is no store, as visits are of all chains.
         commit_seconds: time between two commits to the store, the most that a killed process loses.
             The last is made when the iterator is closed: where an exception may end the loop, write
             `with contextlib.closing(levymc.iterate(…)) as visits:`.
@@ -709,10 +713,10 @@ def iterate(
         is_stored=store is not None,
         mesh=mesh,
     )
-    if store is not None and mesh is not None:
+    if store is not None and mesh is not None and mesh.is_multi_process:
         raise ValueError(
-            f"`mesh` must be None with `store` here, got {mesh!r}: visits are of all chains at a "
-            "step, and devices store theirs apart. levymc.sample takes both."
+            f"`mesh` must be of one process with `store` here, got {mesh!r}: visits are of all "
+            "chains at a step, and processes store theirs apart. levymc.sample takes both."
         )
     run = placed_run(started, mesh)
     if store is None:
@@ -720,8 +724,11 @@ def iterate(
     from ._create import begin_or_open
     from ._store import parts
 
-    path = begin_or_open(check_folder("store", store), run)
-    return _visits(run, parts(path, run.feed, stops, commit_seconds), stops)
+    # What is stored is for one device, whatever makes the steps here.
+    whole = run if mesh is None else ready(started)._replace(num_devices=mesh.size)
+    path = begin_or_open(check_folder("store", store), whole)
+    maker = None if mesh is None else run
+    return _visits(run, parts(path, whole.feed, stops, commit_seconds, maker), stops)
 
 
 def _visits(

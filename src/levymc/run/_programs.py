@@ -66,16 +66,20 @@ def _flat(advance: Any) -> Any:
     return plain
 
 
-def identity(functions: Mapping[str, export.Exported]) -> str:
+def texts_of(functions: Mapping[str, export.Exported]) -> dict[str, str]:
+    """What functions compute, by their names and in the order of these."""
+    return {name: function.mlir_module() for name, function in sorted(functions.items())}
+
+
+def identity(texts: Mapping[str, str]) -> str:
     """A checksum of what functions compute: the same for the same code in another process."""
-    texts = [f"{name}\n{function.mlir_module()}" for name, function in sorted(functions.items())]
-    return digest(PLACES.sub("", "\n".join(texts)).encode())
+    whole = "\n".join(f"{name}\n{text}" for name, text in texts.items())
+    return digest(PLACES.sub("", whole).encode())
 
 
-def calls_kernels(function: export.Exported) -> bool:
-    """Whether a program needs levymc's native kernels, which are not in it."""
-    text = function.mlir_module()
-    return any(name in text for name in _native.TARGETS)
+def calls_kernels(texts: Mapping[str, str]) -> bool:
+    """Whether programs need levymc's native kernels, which are not in them."""
+    return any(name in text for text in texts.values() for name in _native.TARGETS)
 
 
 def when_called(read: Callable[[], bytes], *, is_native: bool) -> Callable[..., Any]:

@@ -337,18 +337,39 @@ def go_on(
 
 
 def parts(
-    path: Path, feed: Feed, stops: marks.Known, seconds: float
+    path: Path, feed: Feed, stops: marks.Known, seconds: float, maker: Run | None = None
 ) -> Generator[Part, None, None]:
     """Make the steps that are missing, with calls that end at the stops.
 
     A part counts once the caller asks for the next.  Of a complete run there is the last, again.
+
+    Args:
+        maker: the same run over several devices, which makes the steps; if not given, the program
+            in the store does.
     """
     with _working(path, feed, seconds) as (run, sink):
+        carry = run.carry if maker is None else _spread_like(maker.carry, run.carry)
         if sink.done == run.plan.total:
-            yield Part(sink.done, run.carry, [], True)
-        for part in march(run, run.carry, sink.done, stops):
+            yield Part(sink.done, carry, [], True)
+        for part in march(maker or run, carry, sink.done, stops):
             yield part
-            sink.append(part)
+            sink.append(part if maker is None else _on_host(part, run.plan.num_chains))
+
+
+def _spread_like(example: Leaves, carry: Leaves) -> Leaves:
+    """A carry over the devices of another, which may have the last chain several times."""
+
+    def placed(like: Any, leaf: Any) -> Any:
+        chains = np.minimum(np.arange(len(like)), len(leaf) - 1)
+        return jax.device_put(np.asarray(leaf)[chains], like.sharding)
+
+    return [placed(like, leaf) for like, leaf in zip(example, carry, strict=True)]
+
+
+def _on_host(part: Part, num_chains: int) -> Part:
+    """A part as one device would have left it."""
+    kept: list[Any] = [np.asarray(leaf)[:num_chains] for leaf in part.carry]
+    return part._replace(carry=kept)
 
 
 @contextmanager

@@ -198,12 +198,18 @@ def _stretch(xp: ModuleType, size: Any, alpha: Any) -> tuple[Any, Any]:
     return stretch, (1 + alpha) * xp.log(stretch)
 
 
-def _special(xp: ModuleType) -> Any:
-    if xp is jnp:
-        return jax.scipy.special
-    import scipy.special  # only here, as it takes a third of a second
+class _OnHost:
+    """The error function of arrays without SciPy, whose import takes longer than thousands of them.
 
-    return scipy.special
+    A run of `levymc.mafla` would wait for it before its first draw.
+    """
+
+    erf = staticmethod(np.vectorize(math.erf, otypes=[np.float64]))
+    erfc = staticmethod(np.vectorize(math.erfc, otypes=[np.float64]))
+
+
+def _special(xp: ModuleType) -> Any:
+    return jax.scipy.special if xp is jnp else _OnHost
 
 
 # Quantiles of SαS(1): Newton's method, safe from either end.
