@@ -17,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from levymc._checks import check_count, check_mesh
 
-from ._engine import Fixed, Program, compiled
+from ._engine import Fixed, Program
 from ._iterate import Run, Started, ready
 
 CHAINS = "chains"
@@ -148,7 +148,7 @@ def _spread_functions(
         # The function itself, as how it is compiled is said here; and unchecked, as JAX cannot see
         # that loops of different lengths exchange nothing.
         inside = inspect.unwrap(function)
-        return compiled(
+        return jax.jit(
             jax.shard_map(inside, mesh=mesh, in_specs=given, out_specs=made, check_vma=False)
         )
 

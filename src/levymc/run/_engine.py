@@ -231,17 +231,6 @@ def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
     return jax.tree.unflatten(recipe.algorithm, parameters)
 
 
-def compiled(program: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """A program of steps by `jax.jit`, with vectors as wide as the processor has on the CPU.
-
-    The compiler takes half of that where a processor has 512 bits.  Each of the twenty rounds of
-    threefry waits for the one before it, whatever the width: random bits take twice as long then.
-    """
-    if jax.default_backend() != "cpu":
-        return jax.jit(program, **options)
-    return jax.jit(program, compiler_options={"xla_cpu_prefer_vector_width": 512}, **options)
-
-
 @lru_cache(maxsize=64)
 def compile_init(recipe: Recipe) -> Callable[[Leaves, Any, Array], Carry]:
     """The start of all chains, (parameters, positions, keys) -> carry."""
@@ -277,7 +266,7 @@ def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
 
     assert structure.num_leaves == len(shapes.carry) + num_info
     return Program(
-        compiled(advance, out_shardings=_outcome(shapes.places, num_info)),
+        jax.jit(advance, out_shardings=_outcome(shapes.places, num_info)),
         begin,
         lambda carry: jax.tree.unflatten(structure, carry).state,
         jax.jit(

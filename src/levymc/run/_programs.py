@@ -15,7 +15,7 @@ from jax import export
 from levymc import _native
 from levymc._workdir import save_arrays
 
-from ._engine import Call, Leaves, Marks, compiled
+from ._engine import Call, Leaves, Marks
 from ._integrity import StoreError, digest
 from ._iterate import Run
 
@@ -120,7 +120,7 @@ def _compiled(serialized: bytes) -> Callable[..., Any]:
             f"The stored program is for {' or '.join(function.platforms)}, and JAX runs on {here}. "
             f"Resume where the run was begun, or with JAX_PLATFORMS={function.platforms[0]}."
         )
-    return compiled(function.call)
+    return jax.jit(function.call)
 
 
 # Arrays.
