@@ -1,7 +1,8 @@
 """When a run has drawn enough: a rule to end it by."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,8 @@ def enough(ess: Any = LOWEST_ESS, *, rhat: Any = HIGHEST_RHAT) -> Callable[[Resu
     return Enough(float(ess), float(rhat))
 
 
-class Enough(NamedTuple):
+@dataclass(frozen=True)
+class Enough:
     """The rule of `enough`."""
 
     ess: float

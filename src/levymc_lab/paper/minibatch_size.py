@@ -7,10 +7,9 @@ variance of the gradient.  "We did not observe that SG-FLA is able to find a bet
 systematic way.  However, we did observe that SG-FLA is more robust to the size of the minibatches
 when compared to SGLD."  What each α loses from the largest n to the smallest says which it is.
 
-On ratings a of the steps (a/n)^0.51 is chosen on a validation split at the largest minibatch and
-kept; beside it, chosen anew for each size.  An α whose chosen steps are smaller loses less by that
-alone, so that a loss is to be read beside the likelihood itself.  The drift's step
-of a row is bounded by its curvature, without which exact jumps diverge.
+On ratings all α and sizes have the steps (a/n)^0.51 with one a, as one with smaller steps would
+lose less by that alone; beside it, a is chosen on a validation split for each α and size.  The
+drift's step of a row is bounded by its curvature, without which exact jumps diverge.
 
 References: [simsekli2017], the supplement's last paragraph, which has no numbers.  Departures: it
 names neither sizes, steps nor models; the network learns from fewer images than in Figure 6.
@@ -38,7 +37,7 @@ from ._shared import gathered, groups, legend_below, plain_ticks, spread_colour
 POWER = 0.51
 TRAINED = 100_000  # ratings whose training likelihood is looked at
 RATINGS, DIGITS = "ratings", "pictures"
-FIXED, OWN = "of the largest", "of its own"
+FIXED, OWN = "the same for all", "of its own"
 UNITS = {RATINGS: "nats a rating", DIGITS: "nats an image"}
 NO_NUMBERS = (
     "The supplement gives no number, size, step or model. Here jumps do not make up for the "
@@ -52,7 +51,7 @@ class Sizes:
 
     set, source: of ratings and of pictures, as the other experiments name them.
     sizes: of minibatches.
-    choices: of a, on ratings.
+    a: of the steps on ratings that are compared; choices: of those that are chosen.
     rating_steps, picture_steps: iterations, the same for every size.
     num_seeds: of runs.
     step: constant η of the network, whose gradient is of `num_train` images.
@@ -72,6 +71,7 @@ class Sizes:
     num_hidden: int
     num_temperatures: int
     step: float = 1e-3
+    a: float = 1e-6
 
     def network(self, size: int) -> sbn.StepSizes:
         """The network's experiment with minibatches of that size."""
@@ -134,7 +134,7 @@ def depict(config: Sizes, cell: Cell, key: Any) -> CellResult:
 
 
 def rate(config: Sizes, cell: Cell, key: Any) -> CellResult:
-    """Choose a for each size on the validation split; run each with its own and the largest's."""
+    """Choose a for each size on the validation split; run each with its own, and with the one."""
     key_tune, key_report = jax.random.split(key)
     tuning, part = (ml.part(config.set, is_tuning=is_tuning) for is_tuning in (True, False))
     scores = np.array(
@@ -144,12 +144,11 @@ def rate(config: Sizes, cell: Cell, key: Any) -> CellResult:
         ]
     )
     chosen = np.array(config.choices)[np.argmin(scores, axis=1)]
-    fixed = np.full_like(chosen, chosen[int(np.argmax(config.sizes))])
+    fixed = np.full_like(chosen, config.a)
     found = [
         {"size": size, "a": a, "is_own": is_own, "train": train, "test": test}
         for is_own, values in ((False, fixed), (True, chosen))
         for size, a in zip(config.sizes, values.tolist(), strict=True)
-        if not (is_own and size == max(config.sizes))  # which is there already
         for seed, k in enumerate(jax.random.split(key_report, config.num_seeds))
         for train, test in [_last(config, part, cell["alpha"], size, a, seed, k)]
     ]
@@ -187,17 +186,17 @@ def summarise(config: Sizes, results: Mapping[str, CellResult]) -> Tables:
     rows = [row for cell in cells(config) for row in _rows(config, cell, results[cell.id])]
     runs = Table.stack(
         "Each run: the mean log-likelihood of what was learnt from, by the last draw, and on the "
-        "test split the RMSE of ratings or the mean log-likelihood of images. Steps: chosen at the "
-        "largest minibatch or at this one; those of pictures are constant.",
+        "test split the RMSE of ratings or the mean log-likelihood of images. Steps: the same for "
+        "every α and size, or chosen for each; those of pictures are constant.",
         rows,
     )
     return {"runs": runs, "losses": Table.stack(LOSSES, _losses(config, runs))}
 
 
 LOSSES = (
-    "Training log-likelihood lost from the largest minibatch to the smallest, with the steps of "
-    "the largest: mean over seeds, and what their ranges would let it differ by; and how much more "
-    "than SGLD loses. An α whose chosen steps are smaller loses less by that alone."
+    "Training log-likelihood lost from the largest minibatch to the smallest, with the same steps "
+    "for every α: mean over seeds, and what their ranges would let it differ by; and how much more "
+    "than SGLD loses."
 )
 
 
@@ -296,7 +295,7 @@ def figures(config: Sizes, tables: Tables) -> dict[str, Figure]:
     bottom[0].set(title="Ratings, test", ylabel="RMSE", yscale="log")
     plain_ticks(bottom[0].yaxis, (1, 1.2, 1.5, 2, 3, 5, 8, 9))
     bottom[1].set(title="Pictures, test", ylabel="log-likelihood of an image, nats")
-    note(top[0], "hollow: a chosen for the size")
+    note(top[0], "hollow: a chosen for α and size")
     for axes in bottom:
         axes.set(xlabel="size of the minibatch", xscale="log")
         axes.set_xticks(config.sizes, [f"{size:,}" for size in config.sizes])

@@ -302,7 +302,7 @@ def _held_out(config: Selection, cell: Cell, key: Any) -> CellResult:
         num_hidden=cell["size"],
         num_iterations=config.num_iterations,
         short_iterations=1,
-        short_test=1,
+        fewer_test=1,
         num_seeds=1,
         num_temperatures=config.num_temperatures,
     )
