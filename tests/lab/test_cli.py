@@ -87,7 +87,7 @@ def test_a_run_shows_checks_verdict_and_folder(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "stable-law"], "Did you mean stable-laws?"),
+        (["run", "stable-laww"], "Did you mean stable-laws"),
         (["run", "toy", "zzz"], "There are: stable-laws"),
         (["run", "toy", "--profile", "papr"], "Did you mean paper?"),
         (["run", "toy", "--seed", "-1"], "--seed"),
