@@ -42,7 +42,6 @@ html_theme = "sphinx_book_theme"
 html_title = "levymc"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["results/index.html"]
 html_theme_options = {
     "show_toc_level": 2,
     "home_page_in_toc": True,
