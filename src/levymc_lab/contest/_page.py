@@ -149,8 +149,7 @@ def _calibration(results: Results) -> str:
     head = ("beyond two", "weights or marginals", "log evidence", "warned")
     return (
         f"{bar}\n\nOf single runs, {within:.0%} of {len(ratios)} have the log evidence within two "
-        "of its stated standard errors; of right ones from eight systems, Student's t with seven "
-        f"degrees, 91 % are.\n\n{_table(head, lines)}"
+        f"of its stated standard errors; of right ones 95 % are.\n\n{_table(head, lines)}"
     )
 
 
