@@ -138,7 +138,7 @@ def test_the_mass_of_modes_that_were_not_found_is_stated():
     for _ in range(count):
         weight = np.exp(rng.standard_normal(256) / 2)
         hits = rng.multinomial(600, np.full(256, 1 / 256))
-        unseen = weight[hits == 0].sum() / weight.sum()
+        unseen = weight[hits == 0].sum() / weight[hits > 0].sum()
         seen = weight[hits > 0] / weight[hits > 0].sum()
         misses += unseen > 2 * unseen_mass(hits[hits > 0], seen)
     assert misses <= binomial_range(count, 0.02, 2e-6)[1]
@@ -147,14 +147,24 @@ def test_the_mass_of_modes_that_were_not_found_is_stated():
 def test_modes_that_were_not_found_widen_the_errors():
     weight, error = np.array([0.6, 0.3, 0.1]), np.full(3, 0.01)
     found = FoundModes(PLACES, weight, error, np.log(weight), np.array([9, 1, 1]))
-    doubtful, evidence, unseen = doubted(found, Evidence(0.0, 0.01, 0))
-    assert unseen == pytest.approx(np.sqrt(0.2**2 + 0.05))  # one mode, like those found once
-    np.testing.assert_allclose(doubtful.standard_error, np.hypot(0.01, unseen * weight))
-    assert evidence.standard_error == pytest.approx(np.hypot(0.01, unseen))
+    doubtful, evidence, share = doubted(found, Evidence(0.0, 0.01, 0))
+    unseen = np.sqrt(0.2**2 + 0.05)  # one mode, like those found once
+    assert share == pytest.approx(unseen / (1 + unseen))
+    np.testing.assert_allclose(doubtful.standard_error, np.hypot(0.01, share * weight))
+    assert evidence.standard_error == pytest.approx(np.hypot(0.01, np.log1p(unseen)))
     sure = found._replace(times_found=np.array([9, 5, 1]))
     doubtful, evidence, unseen = doubted(sure, Evidence(0.0, 0.01, 0))
     assert (unseen, evidence.standard_error) == (0.0, 0.01)
     np.testing.assert_allclose(doubtful.standard_error, error)
+
+
+def test_more_may_be_unseen_than_was_found():
+    """Sixty modes, each found once: by Chao's estimate some 1770 more."""
+    weight = np.full(60, 1 / 60)
+    found = FoundModes(PLACES, weight, 0 * weight, np.log(weight), np.ones(60, int))
+    _, evidence, share = doubted(found, Evidence(0.0, 0.0, 0))
+    assert share == pytest.approx(29.5 / 30.5, rel=1e-3)
+    assert evidence.standard_error == pytest.approx(np.log(30.5), rel=1e-3)
 
 
 def test_a_ladder_takes_hundreds_of_modes(target):

@@ -81,8 +81,9 @@ class Modes(NamedTuple):
         One of ρ times the width of a known one, with the same mass and r = 6 of that one's standard
         deviations away, dominates in a ball of radius R = ρ √(2 d log 1/ρ + r²), in which a jump
         lands with the probability g (R/r)^d / d, if g of all jumps are in a unit of log distance.
-        Of n relaxations three would find it, for this ρ, if not for a larger one ρ^d = 3/n, by
-        the ratio of the volumes, which is the rule in many dimensions.
+        Of n relaxations three would find it; or, where that is more, ρ^d = 3/n, the ratio of the
+        volumes, which is the rule in many dimensions.  All n are counted, whichever mode they
+        began from: near one of many, a mode has to be wider to be found.
         """
         dimension, count = self.location.shape[1], max(self.num_relaxations, 3)
         widths = np.geomspace(1e-4, 1.0, 2000)
@@ -101,7 +102,10 @@ class Modes(NamedTuple):
 
 
 def unseen_modes(times_found: np.ndarray) -> float:
-    """Chao's estimate of how many were not found, by those found once and twice [chao1984]."""
+    """Chao's estimate of how many were not found, by those found once and twice [chao1984].
+
+    A lower bound in expectation; lower still as jumps often fall back to where they began.
+    """
     once, twice = (int(np.sum(times_found == times)) for times in (1, 2))
     return once**2 / (2 * twice) if twice else once * (once - 1) / 2
 
@@ -116,10 +120,10 @@ def explore(
     .. math:: y = μ + L v \quad\text{or}\quad y = μ + s v, \qquad
        v = R z,\; \log R \sim U(0, \log 300),
 
-    or from v with SαS(1.2) coordinates, all of them or one; or from μ₁ + μ₂ − μ₃, the fourth corner
-    of a parallelogram of three known modes, as often as that finds more for what it costs.  BFGS
-    climbs from there, until it is at a top or near to what is known.  Two tops without a dip of 0.2
-    nats between them are one.
+    or from v with SαS(1.2) coordinates, of which mostly one is long; or from μ₁ + μ₂ − μ₃, the
+    fourth corner of a parallelogram of three known modes, as often as that finds more for what it
+    costs.  BFGS climbs from there, until it is at a top or near to what is known.  Two tops without
+    a dip of 0.2 nats between them are one.
 
     Targets: nothing: it finds what it finds.  Not valid when: log φ has no gradient.  A mode much
     narrower than its distance from all others may be missed, the more so the more dimensions.

@@ -225,15 +225,15 @@ def weights_of(components: np.ndarray, basins: Basins) -> tuple[np.ndarray, np.n
 
 
 def unseen_mass(times_found: np.ndarray, weight: np.ndarray) -> float:
-    r"""The root mean square of the mass of modes that were not found, n₀ by Chao's estimate.
+    r"""The root mean square of the mass of modes that were not found, over that of those found.
 
-    If they are like those that were found a few times, of mean weight w̄ and mean square v, their
-    mass has the mean n₀ w̄ and the variance n₀ v.
+    If there are n₀ of them, by Chao's estimate, and they are like those that were found a few
+    times, of mean weight w̄ and mean square v, their mass has the mean n₀ w̄ and the variance n₀ v.
     """
     few, count = weight[times_found <= FEW_TIMES], unseen_modes(times_found)
     if not count:
         return 0.0
-    return float(min(np.sqrt((count * few.mean()) ** 2 + count * np.mean(few**2)), 1.0))
+    return float(np.sqrt((count * few.mean()) ** 2 + count * np.mean(few**2)))
 
 
 def found_modes(target: Target, modes: Modes, basins: Basins, components: np.ndarray) -> FoundModes:
@@ -249,11 +249,16 @@ def found_modes(target: Target, modes: Modes, basins: Basins, components: np.nda
 
 
 def doubted(modes: FoundModes, log_z: Evidence) -> tuple[FoundModes, Evidence, float]:
-    """Standard errors with what modes would change that were not found, and the mass of those."""
+    r"""Standard errors with what modes would change that were not found, and the share of those.
+
+    With M times the mass of the found ones they have the share M/(1 + M) of all, of which each
+    weight loses as much, and log ∫ φ is higher by log(1 + M).
+    """
     unseen = unseen_mass(modes.times_found, modes.weight)
-    errors = np.hypot(modes.standard_error, unseen * modes.weight)
-    error = float(np.hypot(log_z.standard_error, unseen))
-    return modes._replace(standard_error=errors), log_z._replace(standard_error=error), unseen
+    share = unseen / (1 + unseen)
+    errors = np.hypot(modes.standard_error, share * modes.weight)
+    error = float(np.hypot(log_z.standard_error, np.log1p(unseen)))
+    return modes._replace(standard_error=errors), log_z._replace(standard_error=error), share
 
 
 def evidence(ladder: Ladder, result: Result) -> Evidence:
