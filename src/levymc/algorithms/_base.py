@@ -194,12 +194,18 @@ def start_at(position: Any) -> State:
 
 def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
     """The position and log φ there, which must be a finite number."""
-    check_start(position)
-    position = jax.tree.map(jnp.asarray, position)
-    check_scalar_output("logdensity_fn", logdensity_fn, position)
+    position = start_place(logdensity_fn, position)
     logdensity = jnp.asarray(logdensity_fn(position))
     check_start_logdensity("logdensity_fn", logdensity, position)
     return position, logdensity
+
+
+def start_place(logdensity_fn: LogDensity, position: Any) -> Any:
+    """The position, where log φ must be a number; it is not evaluated."""
+    check_start(position)
+    position = jax.tree.map(jnp.asarray, position)
+    check_scalar_output("logdensity_fn", logdensity_fn, position)
+    return position
 
 
 def check_start_logdensity(name: str, logdensity: Array, position: Any) -> None:
