@@ -6,6 +6,7 @@ compiled program and costs no more than a constant would.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -90,6 +91,14 @@ def scale_of(step_size: Array, alpha: Any, dtype: Any) -> Array:
     return step_size.astype(dtype) ** (1 / jnp.asarray(alpha, dtype))
 
 
+def _by_leaf(draw: Callable[..., Array], key: Array, parts: list[Any], position: Any) -> Any:
+    """draw(key, part, leaf) for each leaf of the position, with a key and a part of its own."""
+    leaves, structure = jax.tree.flatten(position)
+    keys = [key] if len(leaves) == 1 else list(jax.random.split(key, len(leaves)))
+    jumps = [draw(*given) for given in zip(keys, parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, jumps)
+
+
 @module()
 class IndependentLaw:
     """One variable per coordinate; `variables` is one, or a pytree like the position."""
@@ -97,13 +106,10 @@ class IndependentLaw:
     variables: Any
 
     def draw(self, key: Array, position: Any, step_size: Array) -> Any:
-        leaves, structure = jax.tree.flatten(position)
-        keys = [key] if len(leaves) == 1 else list(jax.random.split(key, len(leaves)))
-        jumps = [
-            scale_of(step_size, v.alpha, x.dtype) * v.draw(k, x.shape, x.dtype)
-            for k, v, x in zip(keys, self.by_leaf(position), leaves, strict=True)
-        ]
-        return jax.tree.unflatten(structure, jumps)
+        def one(key: Array, v: Variable, x: Array) -> Array:
+            return scale_of(step_size, v.alpha, x.dtype) * v.draw(key, x.shape, x.dtype)
+
+        return _by_leaf(one, key, self.by_leaf(position), position)
 
     def logdensity(self, jump: Any, step_size: Array) -> Array:
         """log q of η^{1/α} ξ, up to a constant, summed over the coordinates."""
@@ -216,18 +222,13 @@ class TemperedLaw:
     rate: Any
 
     def draw(self, key: Array, position: Any, step_size: Array) -> Any:
-        leaves, structure = jax.tree.flatten(position)
-        alphas = jax.tree.leaves(jax.tree.broadcast(self.alpha, position))
-        jumps = [
-            self._one(k, a, x, step_size)
-            for k, a, x in zip(jax.random.split(key, len(leaves)), alphas, leaves, strict=True)
-        ]
-        return jax.tree.unflatten(structure, jumps)
+        def one(key: Array, alpha: Any, x: Array) -> Array:
+            return stable.sample_tempered(
+                key, alpha, self.rate, x.shape, time=step_size, dtype=x.dtype
+            )
 
-    def _one(self, key: Array, alpha: Any, leaf: Array, step_size: Array) -> Array:
-        return stable.sample_tempered(
-            key, alpha, self.rate, leaf.shape, time=step_size, dtype=leaf.dtype
-        )
+        alphas = jax.tree.leaves(jax.tree.broadcast(self.alpha, position))
+        return _by_leaf(one, key, alphas, position)
 
 
 class Tempered(NamedTuple):

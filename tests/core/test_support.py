@@ -25,6 +25,7 @@ UNADJUSTED = {
     "flmc": lambda target: levymc.flmc(
         target, 0.05, 1.5, drift=levymc.drifts.leading_term(target, 1.5)
     ),
+    "underdamped": lambda target: levymc.underdamped(target, 0.2, 1.5),
 }
 
 

@@ -36,7 +36,8 @@ class Info(NamedTuple):
 
     step_size: η.
     acceptance_rate: probability of acceptance; 1 for algorithms without a test.
-    is_divergent: the step would have left the finite numbers or the support, and was not made.
+    is_divergent: the step would have left the finite numbers or the support, and was not made; of
+        algorithms that try several points in a step, one of them would have.
     largest_jump: the largest coordinate of the noise.
     taming: how much the drift's step was shortened, from 0 (not) to 1.
     is_outside: it is divergent as it would have ended where log φ is not finite; None for
@@ -45,6 +46,8 @@ class Info(NamedTuple):
         relative as the drift says; None where the drift has no estimate.
     jumps_tried, jumps_accepted: Lévy jumps between modes, since the last draw; None for algorithms
         without.  See `levymc.jumping`.
+    is_above_bound: the step met a point where log φ is above the upper bound that was given for it;
+        None for algorithms without one.  See `levymc.proximal`.
     """
 
     step_size: Array
@@ -56,6 +59,7 @@ class Info(NamedTuple):
     drift_error: Array | None = None
     jumps_tried: Array | None = None
     jumps_accepted: Array | None = None
+    is_above_bound: Array | None = None
 
 
 @runtime_checkable
@@ -194,12 +198,18 @@ def start_at(position: Any) -> State:
 
 def start(logdensity_fn: LogDensity, position: Any) -> tuple[Any, Array]:
     """The position and log φ there, which must be a finite number."""
-    check_start(position)
-    position = jax.tree.map(jnp.asarray, position)
-    check_scalar_output("logdensity_fn", logdensity_fn, position)
+    position = start_place(logdensity_fn, position)
     logdensity = jnp.asarray(logdensity_fn(position))
     check_start_logdensity("logdensity_fn", logdensity, position)
     return position, logdensity
+
+
+def start_place(logdensity_fn: LogDensity, position: Any) -> Any:
+    """The position, where log φ must be a number; it is not evaluated."""
+    check_start(position)
+    position = jax.tree.map(jnp.asarray, position)
+    check_scalar_output("logdensity_fn", logdensity_fn, position)
+    return position
 
 
 def check_start_logdensity(name: str, logdensity: Array, position: Any) -> None:

@@ -54,7 +54,7 @@ def jumping(
     Args:
         algorithm: ours or BlackJAX's, such as `levymc.sgld(...)`.  After a jump that is accepted
             its state is that of a start at the new place, but its steps are counted on, so that a
-            schedule goes on.
+            schedule goes on, and `levymc.underdamped` keeps its momentum.
         logdensity_fn: log φ of all data up to a constant, such as
             ``lambda x: estimator.logdensity(x, data)`` of a `levymc.grad_estimator`.  In float32
             leave out what does not depend on x: beside 10⁵ terms of -y²/2 differences are rounded

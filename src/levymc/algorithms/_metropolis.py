@@ -27,9 +27,15 @@ def accept(
     A proposal that cannot be judged, as something is NaN or infinite that must not be, is refused.
     One where φ is zero is refused, too, and nothing is wrong with that.
     """
-    (position, logdensity), before = proposed[:2], current[1]
-    log_acceptance = logdensity - before + log_ratio
+    outcome = judge(key, current[1], proposed, log_ratio)
+    return choose(outcome.is_accepted, proposed, current), outcome
+
+
+def judge(key: Array, level: Array, proposed: tuple, log_ratio: ArrayLike) -> Outcome:
+    """The test of a proposal against the level of log φ where the chain is, or another one."""
+    position, logdensity = proposed[:2]
+    log_acceptance = logdensity - level + log_ratio
     is_divergent = ~is_finite(position) | jnp.isnan(log_acceptance) | (logdensity == jnp.inf)
     rate = jnp.where(is_divergent, 0.0, jnp.exp(jnp.minimum(log_acceptance, 0.0)))
     is_accepted = jax.random.uniform(key, dtype=rate.dtype) < rate
-    return choose(is_accepted, proposed, current), Outcome(rate, is_accepted, is_divergent)
+    return Outcome(rate, is_accepted, is_divergent)

@@ -12,6 +12,9 @@ from levymc._trees import module
 from levymc.drifts import LogDensity
 
 from ._base import Info, SamplingAlgorithm, add, check_minibatch, choose, start
+from ._metropolis import judge
+
+_MOST_ROUNDING = 8  # units in the last place by which log φ may be above a bound that is tight
 
 
 class ProximalState(NamedTuple):
@@ -41,14 +44,15 @@ def proximal(
     what is lost is that x' is a fresh draw, not the law.  With one try that is `levy_walk` along
     all coordinates at the scale (2η)^{1/α}.
 
-    Targets: φ exactly.  A step costs `num_tries` densities, and no gradient.
+    Targets: φ exactly; with a bound that is too low, min(φ, M).  A step costs `num_tries`
+    densities, and no gradient.  `info.acceptance_rate` is the probability that it moves.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.
         step_size: η > 0, or a schedule of the step n = 1, 2, …
         alpha: in (0, 2], one number or a pytree like the position; 1, Cauchy noise, is the paper's.
-        upper_bound: log M, a number that log φ exceeds nowhere.  A step that meets a point where
-            it does is not made, and counted as divergent: the bound, and then the law, is wrong.
+        upper_bound: log M, a number that log φ exceeds nowhere, but by rounding.  A run warns
+            of draws with a step that met a point where it does, `info.is_above_bound`.
         num_tries: at least 1.
         noise: `levymc.noises.independent()` if not given; any other is as exact.
 
@@ -109,41 +113,59 @@ class Proximal(SamplingAlgorithm[ProximalState]):
         def attempt(turn: Array, so_far: _Tries) -> _Tries:
             return self._attempt(jax.random.fold_in(key_tries, turn), center, eta, so_far)
 
-        nothing = jnp.zeros((), state.logdensity.dtype)
-        first = _Tries(state._replace(step=number), nothing, jnp.bool_(False), jnp.bool_(False))
+        has_bound = self.upper_bound is not None
+        level = self.upper_bound if has_bound else state.logdensity
+        first = _Tries(
+            state._replace(step=number),
+            jnp.asarray(level, state.logdensity.dtype),
+            jnp.ones_like(state.logdensity),
+            *(jnp.bool_(False),) * 3,
+        )
         last = jax.lax.fori_loop(0, self.num_tries, attempt, first)
-        chosen = choose(last.is_wrong, first.state, last.state)
-        rate = last.rates / self.num_tries
-        return chosen, Info(
-            eta, rate, last.is_wrong, noises.largest_size(jump), jnp.zeros_like(eta)
+        return last.state, Info(
+            eta,
+            1 - last.stays,
+            last.is_divergent,
+            noises.largest_size(jump),
+            jnp.zeros_like(eta),
+            is_above_bound=last.is_above if has_bound else None,
         )
 
     def _attempt(self, key: Array, center: Any, eta: Array, so_far: "_Tries") -> "_Tries":
         """Try one point around y."""
         key_noise, key_accept = jax.random.split(key)
-        state = so_far.state
+        state, is_open = so_far.state, ~so_far.is_done
         position = add(center, self.law.draw(key_noise, center, eta))
-        logdensity = jnp.asarray(self.logdensity_fn(position))
+        there = state._replace(
+            position=position, logdensity=jnp.asarray(self.logdensity_fn(position))
+        )
         has_bound = self.upper_bound is not None
-        level = self.upper_bound if has_bound else state.logdensity
-        gap = logdensity - jnp.asarray(level, logdensity.dtype)
-        is_wrong = jnp.isnan(gap) | (logdensity == jnp.inf) | (has_bound & (gap > 0))
-        rate = jnp.where(is_wrong, 0.0, jnp.exp(jnp.minimum(gap, 0.0)))
-        is_accepted = jax.random.uniform(key_accept, dtype=rate.dtype) < rate
-        is_open = ~so_far.is_done
-        there = state._replace(position=position, logdensity=logdensity)
+        level = so_far.level if has_bound else state.logdensity
+        outcome = judge(key_accept, level, there, 0.0)
+        from_start = judge(key_accept, so_far.level, there, 0.0).rate
+        rounding = _MOST_ROUNDING * jnp.finfo(level.dtype).eps * jnp.maximum(1.0, jnp.abs(level))
+        is_above = ~outcome.is_divergent & (there.logdensity > level + rounding)
         return _Tries(
-            choose(is_accepted & is_open, there, state),
-            so_far.rates + rate,
-            so_far.is_done | (is_accepted & has_bound),
-            so_far.is_wrong | is_wrong,
+            choose(outcome.is_accepted & is_open, there, state),
+            so_far.level,
+            so_far.stays * (1 - from_start),
+            so_far.is_done | (outcome.is_accepted & has_bound),
+            so_far.is_divergent | (outcome.is_divergent & is_open),
+            so_far.is_above | (is_above & is_open),
         )
 
 
 class _Tries(NamedTuple):
-    """The state so far, the sum of rates, whether it is drawn, and whether a point was wrong."""
+    """What is known of a step so far.
+
+    level: of log φ, that of the bound or of where the step began; stays: the probability that none
+    of the points is accepted from there.  is_done: the step's end is drawn.  is_divergent: a point
+    could not be judged.  is_above: one was above the level.
+    """
 
     state: ProximalState
-    rates: Array
+    level: Array
+    stays: Array
     is_done: Array
-    is_wrong: Array
+    is_divergent: Array
+    is_above: Array

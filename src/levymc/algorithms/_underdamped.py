@@ -17,7 +17,16 @@ from levymc._checks import (
 from levymc._trees import module
 from levymc.drifts import LogDensity
 
-from ._base import Info, SamplingAlgorithm, add, check_minibatch, choose, is_finite, start
+from ._base import (
+    Info,
+    SamplingAlgorithm,
+    add,
+    check_minibatch,
+    check_start_logdensity,
+    choose,
+    is_finite,
+    start_place,
+)
 
 
 class UnderdampedState(NamedTuple):
@@ -48,11 +57,16 @@ def underdamped(
     needed, and no fractional derivative.  A step is the OU process over η, which is exact, and one
     of leapfrog, with one gradient.  At α = 2 and s = √½ it is underdamped Langevin dynamics.
 
-    As ∇ log p falls like (1 + α)/v, a long jump of the momentum is no long jump of the position:
-    it makes the chain slow, not fast, and no velocity is larger than that of some v near s.
+    For α < 2 velocities are bounded, as ∇ log p falls like (1 + α)/v: a long jump of the momentum
+    is no long jump of the position.  It makes the chain slow, not fast.
 
-    Targets: φ up to O(η²), for every α.  Not valid when: η² |∇² log φ| is near 4 or above where the
-    chain may go.  A step that would end where log φ is not finite is not made.
+    Targets: φ up to O(η²), for every α, on a bounded support, too: a step that would end where log
+    φ is not finite is not made, and the momentum, fresh from the OU process, is turned round, as
+    by generalised HMC with the support's indicator as its test.  That keeps φ ⊗ p on the support.
+
+    Not valid when: η² |∇² log φ| K is near 4 or above where the chain may go, with
+    K = Γ(3/α)/(Γ(1/α) s²) the slope of the velocity at v = 0, the steepest; at α = 2 and s = √½
+    it is 1.  Near an edge towards which log φ falls without bound that is so for every η.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.
@@ -71,8 +85,9 @@ def underdamped(
         >>> bool(info.is_divergent)
         False
 
-    References: [simsekli2020].  Departures: the paper takes Euler's step, and leaves the kinetic
-    energy open; with that of the stable law the drift of the momentum is linear.
+    References: [simsekli2020]; [horowitz1991] for turning round.  Departures: the paper takes
+    Euler's step, and leaves the kinetic energy open; with that of the stable law the drift of the
+    momentum is linear.
     """
     check_alpha(alpha)
     for name, value in (
@@ -111,9 +126,17 @@ class Underdamped(SamplingAlgorithm[UnderdampedState]):
         return self.schedule
 
     def init(self, position: Any, rng_key: Any = None) -> UnderdampedState:
-        where, _ = start(self.logdensity_fn, position)
+        where = start_place(self.logdensity_fn, position)
+        logdensity, gradient = self._known_at(where)
+        check_start_logdensity("logdensity_fn", logdensity, where)
         at_rest = jax.tree.map(jnp.zeros_like, where)
-        return UnderdampedState(where, *self._known_at(where), at_rest, jnp.int32(0))
+        return UnderdampedState(where, logdensity, gradient, at_rest, jnp.int32(0))
+
+    def moved(
+        self, state: UnderdampedState, position: Any, rng_key: Any = None
+    ) -> UnderdampedState:
+        """Elsewhere with the same momentum, whose law is the same everywhere."""
+        return self.init(position)._replace(momentum=state.momentum, step=state.step)
 
     def step(
         self, key: Array, state: UnderdampedState, *minibatch: Any
@@ -121,16 +144,18 @@ class Underdamped(SamplingAlgorithm[UnderdampedState]):
         check_minibatch(self, minibatch)
         number = schedules.following(state.step)
         eta = schedules.at(self.schedule, number, state.logdensity.dtype)
-        momentum, jump = self._refreshed(key, state.momentum, eta)
-        momentum = _kicked(momentum, state.gradient, eta / 2)
+        refreshed, jump = self._refreshed(key, state.momentum, eta)
+        momentum = _kicked(refreshed, state.gradient, eta / 2)
         position = add(state.position, jax.tree.map(lambda v: self._path(v, eta), momentum))
         logdensity, gradient = self._known_at(position)
         momentum = _kicked(momentum, gradient, eta / 2)
         there = UnderdampedState(position, logdensity, gradient, momentum, number)
-        is_valid = is_finite((position, momentum)) & (eta > 0) & jnp.isfinite(eta)
-        is_outside = is_valid & ~jnp.isfinite(logdensity)
-        is_divergent = ~is_valid | is_outside
-        chosen = choose(is_divergent, state._replace(step=number), there)
+        is_refreshed = is_finite(refreshed) & (eta > 0) & jnp.isfinite(eta)
+        is_outside = is_refreshed & is_finite(position) & ~jnp.isfinite(logdensity)
+        is_made = is_refreshed & is_finite((position, logdensity, momentum))
+        back = state._replace(momentum=jax.tree.map(jnp.negative, refreshed), step=number)
+        stayed = choose(is_refreshed, back, state._replace(step=number))
+        chosen, is_divergent = choose(is_made, there, stayed), ~is_made
         one, nothing, largest = jnp.ones_like(eta), jnp.zeros_like(eta), noises.largest_size(jump)
         return chosen, Info(eta, one, is_divergent, largest, nothing, is_outside)
 

@@ -80,7 +80,7 @@ def check(
         seen = gather(result, logdensity_fn, most)
         findings, notes = (*_own_warnings(result), *_findings(seen)), tuple(_notes(seen))
     missing = () if has_arviz() else ("R-hat", "effective draws")
-    return Report(findings, notes, result.algorithm, result.is_exact, missing)
+    return Report(findings, notes, result.algorithm, seen.is_exact, missing)
 
 
 def _own_warnings(result: Result) -> Iterator[Finding]:

@@ -113,6 +113,11 @@ class Evidence(NamedTuple):
         return isinstance(self.result.info, Info)
 
     @property
+    def is_exact(self) -> bool | None:
+        """What is known of the algorithm, unless a bound that it was given was seen to be none."""
+        return False if self.result.num_above_bound else self.result.is_exact
+
+    @property
     def is_unadjusted(self) -> bool:
         """There is no Metropolis test: it is known, or every step was accepted for certain."""
         if self.result.is_exact is not None:

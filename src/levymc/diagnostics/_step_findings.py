@@ -17,20 +17,21 @@ TAMED = (0.5, 0.1)  # drift's steps cut to less than half, in more than a tenth 
 STRONGEST_PULL = 0.4  # h of `_increments`: Euler's variance is then a quarter too large
 MOST_OVER_NOISE = 1.6  # square of the increments over that of their noise; 1 + h/2 for normal laws
 GAUSSIAN = ("ula", "sgld")
+SEVERAL_TRIES = ("proximal", "jumping proximal")  # a step that moves nearly always is no short one
 
 SMALLER_STEP = "a smaller step size"
 _GENTLER = f"{SMALLER_STEP}, or levymc.integrators.tamed() or split() in the place of euler()."
 
 
 def step_findings(seen: Evidence) -> Iterator[Finding]:
-    for test in (_divergences, _drift, _stuck, _acceptance, _taming, _too_large):
+    for test in (_divergences, _drift, _bound, _stuck, _acceptance, _taming, _too_large):
         yield from test(seen)
 
 
 def refusals(seen: Evidence) -> int:
     """Proposals that an exact algorithm refused as log φ or the step was not finite."""
     divergent = seen.info("is_divergent")
-    return int(np.sum(divergent)) if seen.result.is_exact and divergent is not None else 0
+    return int(np.sum(divergent)) if seen.is_exact and divergent is not None else 0
 
 
 def size_option(seen: Evidence) -> str:
@@ -41,7 +42,7 @@ def size_option(seen: Evidence) -> str:
 
 def _divergences(seen: Evidence) -> Iterator[Finding]:
     divergent = seen.info("is_divergent")
-    if divergent is None or not np.any(divergent) or seen.result.is_exact:
+    if divergent is None or not np.any(divergent) or seen.is_exact:
         return
     share = f"{int(np.sum(divergent))} of {divergent.size} draws"
     if not seen.is_levymc:
@@ -80,6 +81,17 @@ def _drift(seen: Evidence) -> Iterator[Finding]:
             f"In {count} of {seen.result.weights.size} draws the drift's estimated error is above "
             "1e-3, as where the chain is in a mode that its exploration did not find.",
             "levymc.drifts.quadrature(..., modes=...) with the modes that these draws show.",
+        )
+
+
+def _bound(seen: Evidence) -> Iterator[Finding]:
+    count = seen.result.num_above_bound
+    if count:
+        yield Finding(
+            "bound too low",
+            f"{count} of {seen.result.weights.size} draws had a step that met a point where log φ "
+            "is above `upper_bound`; the draws are of the law that is cut off there.",
+            "a larger `upper_bound`, or none.",
         )
 
 
@@ -126,7 +138,7 @@ def _acceptance(seen: Evidence) -> Iterator[Finding]:
             f"Only {rate:.1%} of the proposals are accepted.",
             f"a smaller {size_option(seen)}, until .2 to .5 are accepted.",
         )
-    if seen.is_levymc and rate > high:
+    if seen.is_levymc and rate > high and seen.result.algorithm not in SEVERAL_TRIES:
         yield Finding(
             "step too small",
             f"{rate:.1%} of the proposals are accepted: the chain creeps.",

@@ -601,6 +601,7 @@ JOINS: dict[str, Callable[[Array, Array], Array]] = {
     "drift_error": jnp.maximum,
     "jumps_tried": jnp.add,
     "jumps_accepted": jnp.add,
+    "is_above_bound": jnp.logical_or,
 }
 
 

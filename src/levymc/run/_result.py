@@ -39,6 +39,7 @@ STATISTICS = {
     "drift_error": "drift_error",
     "jumps_tried": "jumps_tried",
     "jumps_accepted": "jumps_accepted",
+    "is_above_bound": "above_bound",
 }
 
 
@@ -92,6 +93,12 @@ class Result:
         found = self.statistics.get("drift_error")
         # Not "more than": what is NaN is in doubt.
         return 0 if found is None else int(np.count_nonzero(~(found <= LARGEST_DRIFT_ERROR)))
+
+    @property
+    def num_above_bound(self) -> int:
+        """Draws with a step that met log φ above the bound given for it: their law is not φ."""
+        found = self.statistics.get("above_bound")
+        return 0 if found is None else int(np.count_nonzero(found))
 
     @property
     def statistics(self) -> dict[str, np.ndarray]:
@@ -243,6 +250,8 @@ class Result:
             text += f", {self.num_divergent} {'refused' if is_refusal else 'divergent'}"
         if self.num_inexact:
             text += f", {self.num_inexact} with a drift in doubt"
+        if self.num_above_bound:
+            text += f", {self.num_above_bound} with log φ above its bound"
         return text + (", interrupted)" if self.is_interrupted else ")")
 
 

@@ -486,7 +486,18 @@ _CAUSES = {
 
 
 def warned(result: Result) -> Result:
-    """Report steps that were not made, with advice; those of an exact sampler do no harm."""
+    """Report steps that make the law wrong, with advice.
+
+    Of an exact sampler those that were not made do no harm, but a wrong bound does.
+    """
+    if result.num_above_bound:
+        warnings.warn(
+            f"{result.num_above_bound} of {result.num_draws * result.num_chains} draws had a step "
+            "that met a point where log φ is above `upper_bound`: the bound is too low, and the "
+            "draws are of the law that is cut off there, min(φ, exp(upper_bound)). Give a larger "
+            "bound, or none: levymc.proximal needs none.",
+            stacklevel=3,
+        )
     if not isinstance(result.info, Info) or result.is_exact:
         return result
     counts = (result.num_divergent - result.num_outside, result.num_outside)

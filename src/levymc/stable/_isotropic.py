@@ -51,13 +51,16 @@ def isotropic_logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> 
 
     .. math:: E\, e^{iω·X} = e^{-|σω|^α}, \qquad |·| \text{ the Euclidean norm,}
 
-    at vectors `x`, to 1e-9 in float64 and 1e-5 in float32.  It is an integral over two variables,
-    some ten thousand terms a vector in float64 and a thousand in float32, more beyond a hundred
-    dimensions; `logpdf`, of independent coordinates, is a look into a table.  Differentiable in x
-    and in the scale.
+    at vectors `x`.  Its error is tested to be below 1e-9 in float64 and 4e-5 in float32 up to ten
+    dimensions; in a hundred, where the logarithm itself is in the thousands, below 1e-9 for some α
+    from 1.2 on and 1e-6 at α = 1 in float64, and 5e-4 at α = 1 in float32.
+
+    It is an integral over two variables, some ten thousand terms a vector in float64 and a thousand
+    in float32, more beyond a hundred dimensions; `logpdf`, of independent coordinates, is a look
+    into a table.  Differentiable in x and in the scale.
 
     Args:
-        x: finite vectors, along the last axis.
+        x: finite vectors, along the last axis, which has at least one coordinate.
         alpha: characteristic exponent in [1, 2]; broadcasts against x.shape[:-1], may be traced.
         scale: positive; broadcasts likewise.
 
@@ -76,6 +79,11 @@ def isotropic_logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> 
     check_positive("scale", scale, SCALE_REMEDY)
     if jnp.ndim(x) == 0:
         raise ValueError(f"`x` must have a last axis, the vector, got {x!r}. Give (x,).")
+    if jnp.shape(x)[-1] == 0:
+        raise ValueError(
+            f"`x` must be vectors of at least one coordinate, got the shape {jnp.shape(x)}. The "
+            "last axis is the vector."
+        )
     found = jnp.result_type(x)
     dtype = found if jnp.issubdtype(found, jnp.floating) else jnp.result_type(float)
     wide = jnp.promote_types(dtype, jnp.float32)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import (
-    check_broadcast,
     check_interval,
     check_key,
     check_one_number,
@@ -73,7 +72,6 @@ def sample_tempered(
     out_dtype = check_dtype(dtype)
     wide = wide_dtype(out_dtype)
     full_shape = check_shape("shape", shape)
-    check_broadcast("rate", rate, full_shape)
     exponent = nan_outside(jnp.asarray(alpha, wide), 0.0, 2.0, includes_low=False)
     key_time, key_normal = jax.random.split(key)
     rates, times = jnp.asarray(rate, wide), jnp.asarray(time, wide)
