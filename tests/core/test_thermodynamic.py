@@ -317,7 +317,7 @@ def test_a_datum_that_excludes_a_part_of_the_prior_is_refused():
 
 def test_the_target_without_a_power_is_the_prior_to_all_derivatives():
     def target(beta, x):
-        given = (levymc.mafla, Mean.logprior, HALVES["derivative of NaN"], beta, 1.0)
+        given = (levymc.mafla, Mean.logprior, HALVES["derivative of NaN"], 1.0, beta, 1.0)
         return _thermodynamic.Power(*given)._target()(x)
 
     betas, x = jnp.array([0.0, 0.25]), jnp.array([-1.0, 2.0])

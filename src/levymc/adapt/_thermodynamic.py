@@ -52,12 +52,16 @@ class PowerInfo(NamedTuple):
 
 @module(static=("kernel", "logprior_fn", "loglikelihood_fn"))
 class Power(SamplingAlgorithm[PowerState]):
-    """An algorithm for p L^β, β and step size among its numbers: a ladder is one sweep."""
+    """An algorithm for p L^β, β and step size among its numbers: a ladder is one sweep.
+
+    inside: a position at which L is not zero.
+    """
 
     takes_minibatch = False
     kernel: Maker
     logprior_fn: Callable[[Any], Any]
     loglikelihood_fn: Callable[..., Any]
+    inside: Any
     beta: Any
     step_size: Any
 
@@ -80,9 +84,24 @@ class Power(SamplingAlgorithm[PowerState]):
 
     def _target(self) -> Any:
         def logdensity(position: Any) -> Array:
-            return self.logprior_fn(position) + _times(self.beta, self.loglikelihood_fn, position)
+            return self.logprior_fn(position) + self._power(position)
 
         return logdensity
+
+    def _power(self, position: Any, *point: Any) -> Array:
+        """log L^β in the precision of log L; zero at β = 0, also where L is zero.
+
+        L is then looked at elsewhere, so that its derivatives are zero, too: where they are NaN
+        0 · NaN is not, and a sampler would refuse the place.
+        """
+        is_used = jnp.asarray(self.beta) > 0
+        seen = jax.tree.map(
+            lambda x, y: jnp.where(is_used, x, jnp.asarray(y, jnp.result_type(x))),
+            position,
+            self.inside,
+        )
+        value = self.loglikelihood_fn(seen, *point)
+        return jnp.where(is_used, jnp.asarray(self.beta, jnp.result_type(value)) * value, 0)
 
     def _known(self, position: Any) -> tuple[Any, Any]:
         return None, None  # log L is what the run keeps
@@ -96,33 +115,12 @@ class MinibatchPower(Power):
     data_size: int
 
     def _target(self) -> Any:
-        return grad_estimator(
-            self.logprior_fn,
-            partial(_times, self.beta, self.loglikelihood_fn),
-            self.data_size,
-        )
+        return grad_estimator(self.logprior_fn, self._power, self.data_size)
 
     def _known(self, position: Any, *minibatch: Any) -> tuple[Any, Any]:
         terms = jax.vmap(partial(self.loglikelihood_fn, position))(*minibatch)
         variance = self.data_size**2 / terms.shape[0] * jnp.var(terms, ddof=1)
         return self.data_size * jnp.mean(terms), variance
-
-
-def _times(beta: Any, function: Callable[..., Any], *given: Any) -> Array:
-    """β times a function's value, in its precision; zero at β = 0, whatever the function is.
-
-    p L^0 is p, also where L is zero.  A condition, and no factor, so that derivatives are zero
-    there, too: 0 · NaN is not, and a sampler would refuse the place.
-    """
-
-    def scaled(*given: Any) -> Array:
-        value = function(*given)
-        return jnp.asarray(beta, jnp.result_type(value)) * value
-
-    shape = jax.eval_shape(scaled, *given)
-    return jax.lax.cond(
-        jnp.asarray(beta) > 0, scaled, lambda *given: jnp.zeros(shape.shape, shape.dtype), *given
-    )
 
 
 def thermodynamic_integration(
@@ -223,11 +221,12 @@ def thermodynamic_integration(
             "`evaluates_all` must be False without `batch_size`, got True. All data are looked at."
         )
     whole = _of_all(logprior_fn, loglikelihood_fn, data)
-    rung: Power = Power(kernel, logprior_fn, whole, 1.0, 1.0)
+    inside = jax.tree.map(lambda leaf: np.asarray(leaf)[0], initial_positions)
+    rung: Power = Power(kernel, logprior_fn, whole, inside, 1.0, 1.0)
     if is_minibatch:
         check_count("batch_size", batch_size, "At least two, for their variance.", least=2)
         size = _data_size(data)
-        rung = MinibatchPower(kernel, logprior_fn, loglikelihood_fn, 1.0, 1.0, size)
+        rung = MinibatchPower(kernel, logprior_fn, loglikelihood_fn, inside, 1.0, 1.0, size)
     steps = _step_sizes(step_size, powers)
     probe = as_algorithm(kernel(rung._target(), steps[-1]))
     is_estimated = is_minibatch and not evaluates_all
