@@ -4,6 +4,7 @@ A check is the name of a function; each that holds is printed.
 """
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -93,6 +94,9 @@ def a_stored_loop_goes_on_over_devices(folder):
     known, stored = as_bytes(loop(mesh=MESH)), loop(**options)
     assert as_bytes([next(stored), next(stored)]) == known[:2]
     stored.close()  # in the second visit, which therefore does not count
+    shutil.copytree(folder / "loop", folder / "on one")
+    with pytest.warns(UserWarning, match=r"begun on 4 devices.*goes on here on one.*to rounding"):
+        levymc.resume(folder / "on one", progress=False)
     assert as_bytes(loop(**options)) == known[1:]
     assert as_bytes(loop(**options)) == known[2:]
     with pytest.raises(levymc.run.StoreError, match="devices"):

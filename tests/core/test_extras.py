@@ -37,7 +37,7 @@ def test_the_library_runs_without_extras_and_names_those_that_are_missing():
         walk = levymc.levy_walk(lambda x: -x * x / 2, 1.0)
         result = levymc.sample(walk, jax.random.key(0), jnp.zeros(2), 20)
         print(result)
-        for call in (result.to_arviz, lambda: levymc.diagnostics.ess(result)):
+        for call in (result.to_arviz, lambda: levymc.diagnostics.ess(result), levymc.enough):
             try:
                 call()
             except ImportError as error:
@@ -46,7 +46,7 @@ def test_the_library_runs_without_extras_and_names_those_that_are_missing():
     assert done.returncode == 0, done.stderr
     shown, *errors = done.stdout.splitlines()
     assert "2 chains × 20 draws" in shown
-    assert len(errors) == 2
+    assert len(errors) == 3
     assert all("levymc[arviz]" in error for error in errors)
 
 

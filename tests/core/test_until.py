@@ -238,6 +238,52 @@ def test_enough_waits_for_bulk_tail_and_rhat():
     assert not levymc.enough(1)(levymc.Result(rng.normal(size=(4, 3)), np.ones((4, 3)), None))
 
 
+@pytest.mark.parametrize("num_chains", [1, 2])
+def test_enough_asks_for_as_many_draws_as_it_needs(num_chains):
+    """It is asked from the third draw on, of one chain, which is cut into two, as of several."""
+    looked = []
+    rule = levymc.enough(1, rhat=10)
+
+    def noted(result):
+        looked.append((result.num_draws, rule(result)))
+        return False
+
+    starts = jnp.zeros(num_chains)
+    levymc.sample(WALK, KEY, starts, 300, until=noted, progress=False)
+    fewest = 8 if num_chains == 1 else 4
+    assert looked[0][0] < 4
+    assert not any(answer for count, answer in looked if count < fewest)
+    assert looked[-1][1]
+    again = levymc.sample(WALK, KEY, starts, 300, until=rule, progress=False)
+    assert again.num_draws == next(count for count, answer in looked if answer)
+
+
+def test_enough_ends_no_run_at_a_draw_that_is_not_finite():
+    """It is not enough, and what there is, is kept: `levymc.diagnostics.check` reports it."""
+    draws = np.random.default_rng(0).normal(size=(4, 500))
+    draws[1, 3] = np.nan
+    assert not levymc.enough(1, rhat=10)(levymc.Result(draws, np.ones((4, 500)), None))
+
+
+def test_enough_stops_at_the_first_coordinate_that_fails(monkeypatch):
+    from levymc.diagnostics import _enough
+
+    seen = []
+    for name in ("rhat_of", "ess_of"):
+        real = getattr(_enough, name)
+        monkeypatch.setattr(
+            _enough, name, lambda *given, real=real: seen.append(given) or real(*given)
+        )
+    draws = np.random.default_rng(0).normal(size=(4, 500, 30))
+    result = levymc.Result(draws, np.ones((4, 500)), None)
+    assert levymc.enough(400)(result)
+    assert len(seen) == 90
+    seen.clear()
+    draws[..., 2] += 10 * np.arange(4)[:, None]
+    assert not levymc.enough(400)(result)
+    assert len(seen) == 7
+
+
 def test_enough_sees_the_tails():
     """One visit to the upper tail: of the bulk there are three times as many effective draws."""
     draws = np.random.default_rng(1).uniform(-1, 1, (4, 1000))

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from levymc._checks import check_count, check_interval
+from levymc._checks import check_count, check_interval, check_real
 
 POWER = 5  # of the ladder (i/K)^5, dense where the curve is steep
 FEWEST_RUNGS = 3
-SURE = 4.0  # standard errors, by which something has to be off before it is called so
+FALSE_ALARM = 1e-4  # of each test, where chains' means are normal
 RATIO = 15.0  # an error of order four falls by 16 when the steps are halved: the rest is 1/15
 LARGE_SHARE = 0.2  # of the sum of a stone's weights, carried by one draw
 
@@ -22,14 +22,16 @@ class PathEvidence(NamedTuple):
     trapezoid: the same without the correction by variances; its distance from `value` is what the
         correction is worth.
     discretisation_error: estimate of what is left after it, from every other rung; NaN where the
-        number of intervals is odd or below four.
+        number of intervals is odd or below four.  It is made for pairs of equal intervals: those of
+        (i/K)^5 are not, and near β = 0, where they differ most, more may be left than it tells.
     stepping_stones, stepping_stones_error: the other estimate; NaN where log L is only estimated.
     betas, means, standard_errors, variances: the curve E_β[log L] and Var_β[log L], which is its
         slope.
     step_bias, step_bias_error: how far halving the steps of an unadjusted sampler moved `value`,
         which is that of the half steps; about the bias that is left in it, where that is of the
         order of the step.  NaN where nothing was halved.
-    warnings: what is in doubt, in words.
+    warnings: what is in doubt, in words.  Tests are at a rate of false alarms of 1e-4 by the t law
+        of the chains, so that two chains tell little and eight much more.
     """
 
     value: float
@@ -75,13 +77,14 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
 
     Not valid when: the draws are of other laws, as of a sampler that has not forgotten its start
     (all chains' standard error then says nothing) or has missed a mode, or with a bias of its own.
-    Stepping stones are too low on average, by less than half the variance of their sum.
+    Stepping stones are too low on average, by about half the variance of their sum.
 
     Args:
         betas: from 0, the prior, to 1, the posterior; or K, for (i/K)^5.
         loglikelihoods: log L with all its constants, with the axes (β, chain, draw).
         noise_variances: if these are unbiased estimates of log L, unbiased estimates of the
-            variance of each: it is taken from V, and there are no stepping stones.
+            variance of each, of the same shape: it is taken from V, and there are no stepping
+            stones.
 
     Returns: `PathEvidence`.
 
@@ -103,13 +106,14 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
 
     References: [friel2008] for the ladder, [friel2014] for the rule, [xie2011] for the stones.
     """
-    powers, values = ladder(betas), _checked(betas, loglikelihoods)
-    noises = 0.0 if noise_variances is None else np.asarray(noise_variances, np.float64)
+    powers = ladder(betas)
+    values = _checked(loglikelihoods, len(powers))
+    noises = 0.0 if noise_variances is None else _checked_noises(noise_variances, values.shape)
     means = values.mean(axis=2)  # of each rung and chain
     middles = means.mean(axis=1)
     variances = np.mean((values - middles[:, None, None]) ** 2 - noises, axis=2)
     each = corrected(powers, means, variances)
-    value, error = mean_and_error(each)
+    value, error = map(float, mean_and_error(each))
     coarse = corrected(powers[::2], means[::2], variances[::2]).mean()
     is_even = len(powers) % 2 == 1 and len(powers) > FEWEST_RUNGS + 1
     off = float(abs(coarse - value)) / RATIO if is_even else math.nan
@@ -126,15 +130,14 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
         *stones,
         powers,
         middles,
-        _errors(means),
+        mean_and_error(means.T)[1],
         variances.mean(axis=1),
         warnings=tuple(notes),
     )
 
 
-def _checked(betas: Any, loglikelihoods: Any) -> np.ndarray:
+def _checked(loglikelihoods: Any, wanted: int) -> np.ndarray:
     values = np.asarray(loglikelihoods, np.float64)
-    wanted = len(ladder(betas))
     if values.ndim != 3 or len(values) != wanted or min(values.shape[1:]) < 2:
         raise ValueError(
             f"`loglikelihoods` must have the axes (β, chain, draw), {wanted} powers and at least "
@@ -149,6 +152,20 @@ def _checked(betas: Any, loglikelihoods: Any) -> np.ndarray:
     return values
 
 
+def _checked_noises(variances: Any, shape: tuple[int, ...]) -> np.ndarray:
+    remedy = "Give the estimated variance of each of `loglikelihoods`."
+    check_real("noise_variances", variances, remedy)
+    noises = np.asarray(variances, np.float64)
+    if noises.shape != shape:
+        raise ValueError(
+            f"`noise_variances` must have the shape {shape} of `loglikelihoods`, got "
+            f"{noises.shape}. {remedy}"
+        )
+    if np.any(noises < 0):
+        raise ValueError(f"`noise_variances` must not be negative, got {noises.min()}. {remedy}")
+    return noises
+
+
 def corrected(powers: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """The trapezoidal rule with its correction by slopes, along the first axis."""
     widths = np.diff(powers)
@@ -159,13 +176,16 @@ def corrected(powers: np.ndarray, means: np.ndarray, variances: np.ndarray) -> n
     )
 
 
-def mean_and_error(each: np.ndarray) -> tuple[float, float]:
-    """Over independent chains."""
-    return float(each.mean()), float(each.std(ddof=1) / math.sqrt(len(each)))
+def mean_and_error(each: np.ndarray) -> tuple[Any, Any]:
+    """Over independent chains, along the first axis."""
+    return each.mean(axis=0), each.std(axis=0, ddof=1) / math.sqrt(len(each))
 
 
-def _errors(means: np.ndarray) -> np.ndarray:
-    return means.std(axis=1, ddof=1) / math.sqrt(means.shape[1])
+def t_quantile(tail: float, num_chains: int) -> float:
+    """Above which a mean over chains is, in its standard errors, with this probability."""
+    from scipy import special  # only here, as it takes a third of a second
+
+    return float(-special.stdtrit(num_chains - 1, tail))
 
 
 def _stepping_stones(powers: np.ndarray, values: np.ndarray) -> tuple[Any, list[str]]:
@@ -184,23 +204,23 @@ def _stepping_stones(powers: np.ndarray, values: np.ndarray) -> tuple[Any, list[
             f"One draw carries {share:.0%} of a stepping stone: its standard error is not to be "
             "trusted. Take more rungs or draws, or thermodynamic integration."
         )
-    return (value, error), notes
+    return (value, float(error)), notes
 
 
 def _doubts(powers: np.ndarray, values: np.ndarray, off: float, error: float) -> list[str]:
     """What the draws themselves tell against the estimate."""
     notes, means = [], values.mean(axis=2)
-    half = values.shape[2] // 2
+    num_chains, half = means.shape[1], values.shape[2] // 2
     parts = [values[:, :, :half].mean(axis=2), values[:, :, -half:].mean(axis=2)]
     change, spread = mean_and_error(corrected(powers, parts[1] - parts[0], np.zeros_like(means)))
-    if abs(change) > SURE * spread:
+    if abs(change) > t_quantile(FALSE_ALARM / 2, num_chains) * spread:
         notes.append(
             f"The second halves of the chains give {change:+.3g} more than the first: they have "
             "not forgotten their starts. Take a longer burn-in, or start nearer."
         )
-    steps, errors = np.diff(means, axis=0), _errors(np.diff(means, axis=0))
-    if np.any(steps.mean(axis=1) < -SURE * errors):
-        rung = int(np.argmin(steps.mean(axis=1) / np.maximum(errors, 1e-300)))
+    steps, errors = mean_and_error(np.diff(means, axis=0).T)
+    if np.any(steps < -t_quantile(FALSE_ALARM / len(steps), num_chains) * errors):
+        rung = int(np.argmin(steps / np.maximum(errors, 1e-300)))
         notes.append(
             f"The mean of log L falls from β = {powers[rung]:.3g} to {powers[rung + 1]:.3g}, and "
             "it can only rise: some chains are stuck, or biased."

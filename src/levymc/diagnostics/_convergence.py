@@ -1,7 +1,7 @@
 r"""Rank-based R-hat and effective sample size: they stay valid where there is no variance."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -41,7 +41,8 @@ def rhat(draws: Any) -> dict[str, np.ndarray]:
         differ; NaN, with a warning, where all draws are equal.
 
     Raises:
-        ValueError, TypeError: draws that are not finite, or fewer than four a chain.
+        ValueError, TypeError: draws that are not finite, or fewer than four a chain, or eight of
+            a single one.
         ImportError: ArviZ is not installed.
 
     Examples:
@@ -99,7 +100,7 @@ def rhat_of(values: Float[np.ndarray, "chain draw"]) -> float:
         half = values.shape[1] // 2
         values = values[0, : 2 * half].reshape(2, half)
     with np.errstate(divide="ignore", invalid="ignore"):  # half-chains that never move
-        return float(_arviz().rhat(values))
+        return float(ask_for_arviz().rhat(values))
 
 
 def ess_of(values: Float[np.ndarray, "chain draw"], kind: str) -> float:
@@ -107,18 +108,18 @@ def ess_of(values: Float[np.ndarray, "chain draw"], kind: str) -> float:
     if np.all(values == values[0, 0]):
         return float("nan")
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(_arviz().ess(values, method=kind, **KINDS[kind]))
+        return float(ask_for_arviz().ess(values, method=kind, **KINDS[kind]))
 
 
 def has_arviz() -> bool:
     try:
-        _arviz()
+        ask_for_arviz()
     except ImportError:
         return False
     return True
 
 
-def _arviz() -> ModuleType:
+def ask_for_arviz() -> ModuleType:
     try:
         import arviz
     except ImportError:
@@ -134,22 +135,35 @@ def _by_coordinate(draws: Any, statistic: Callable[[np.ndarray], float]) -> dict
     found = {}
     for name, leaf in checked_variables(draws).items():
         _check_length(name, leaf)
-        seen = columns(leaf)
-        if isinstance(draws, Result):
-            seen = (even_in_time(one, draws.weights) for one in seen)
-        values = np.array([statistic(one) for one in seen]).reshape(leaf.shape[2:])
+        values = np.array([statistic(one) for one in series(draws, leaf)]).reshape(leaf.shape[2:])
         for place in np.argwhere(np.isnan(values)).tolist():
-            warnings.warn(
-                f"All draws of {coordinate_name(name, tuple(place))} are equal, so that nothing "
-                "can be said of their convergence. See levymc.diagnostics.check(result).",
-                stacklevel=3,
-            )
+            warn_of_equal_draws(coordinate_name(name, tuple(place)), stacklevel=4)
         found[name] = values
     return found
 
 
+def series(draws: Any, leaf: np.ndarray) -> Iterator[np.ndarray]:
+    """All coordinates of a variable; those of a `Result` at even distances in time."""
+    if not isinstance(draws, Result):
+        return columns(leaf)
+    return (even_in_time(one, draws.weights) for one in columns(leaf))
+
+
+def warn_of_equal_draws(name: str, stacklevel: int) -> None:
+    warnings.warn(
+        f"All draws of {name} are equal, so that nothing can be said of their convergence. See "
+        "levymc.diagnostics.check(result).",
+        stacklevel=stacklevel,
+    )
+
+
+def fewest_draws(num_chains: int) -> int:
+    """Of a chain, for ArviZ to split it; a single one is cut into two before."""
+    return FEWEST_DRAWS * (2 if num_chains == 1 else 1)
+
+
 def _check_length(name: str, leaf: np.ndarray) -> None:
-    fewest = FEWEST_DRAWS * (2 if leaf.shape[0] == 1 else 1)
+    fewest = fewest_draws(leaf.shape[0])
     if leaf.shape[1] < fewest:
         raise ValueError(
             f"`draws` must have at least {fewest} draws a chain, got {leaf.shape[1]} of {name}. "

@@ -6,11 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from levymc._checks import check_one_number, check_positive
+from levymc._checks import check_floating, check_one_number, check_positive
 from levymc.run import Result
 
-from . import _convergence
-from ._convergence import FEWEST_DRAWS, HIGHEST_RHAT, LOWEST_ESS
+from ._convergence import (
+    HIGHEST_RHAT,
+    LOWEST_ESS,
+    ask_for_arviz,
+    ess_of,
+    fewest_draws,
+    rhat_of,
+    series,
+    warn_of_equal_draws,
+)
+from ._draws import coordinate_name, variables
 
 
 def enough(ess: Any = LOWEST_ESS, *, rhat: Any = HIGHEST_RHAT) -> Callable[[Result], bool]:
@@ -28,10 +37,12 @@ def enough(ess: Any = LOWEST_ESS, *, rhat: Any = HIGHEST_RHAT) -> Callable[[Resu
         rhat: R, above one.
 
     Returns:
-        A function of a `Result`.  Coordinates of which all draws are equal count as not enough.
+        A function of a `Result`.  Not enough are coordinates of which all draws are equal, or one
+        is not finite, and chains of fewer draws than R-hat needs.
 
     Raises:
         ValueError, TypeError: an argument outside its range.
+        ImportError: ArviZ is not installed.
 
     Examples:
         >>> import jax, jax.numpy as jnp, levymc
@@ -53,6 +64,7 @@ def enough(ess: Any = LOWEST_ESS, *, rhat: Any = HIGHEST_RHAT) -> Callable[[Resu
         check_positive(name, value, remedy)
     if not rhat > 1:
         raise ValueError(f"`rhat` must be above 1, got {rhat}. Chains that agree have 1; try 1.01.")
+    ask_for_arviz()  # now, and not in the middle of a run
     return Enough(float(ess), float(rhat))
 
 
@@ -64,14 +76,25 @@ class Enough:
     rhat: float
 
     def __call__(self, result: Result) -> bool:
-        if result.num_draws < FEWEST_DRAWS:
+        """Up to the first coordinate that has not enough, as a run is looked at many times."""
+        if result.num_draws < fewest_draws(result.num_chains):
             return False
-        sizes = (_convergence.ess(result, kind=kind) for kind in ("bulk", "tail"))
-        return all(_all(size, lambda value: value >= self.ess) for size in sizes) and _all(
-            _convergence.rhat(result), lambda value: value <= self.rhat
+        found = variables(result)
+        check_floating("draws", found)
+        return all(
+            self._is_met(values, coordinate_name(name, place))
+            for name, leaf in found.items()
+            for place, values in zip(np.ndindex(leaf.shape[2:]), series(result, leaf), strict=True)
         )
 
-
-def _all(found: dict[str, np.ndarray], is_good: Callable[[np.ndarray], Any]) -> bool:
-    """NaN, of draws that are all equal, is not good."""
-    return all(bool(np.all(is_good(values))) for values in found.values())
+    def _is_met(self, values: np.ndarray, name: str) -> bool:
+        if not np.all(np.isfinite(values)):
+            return False
+        if np.all(values == values[0, 0]):
+            warn_of_equal_draws(name, stacklevel=5)
+            return False
+        return (
+            rhat_of(values) <= self.rhat
+            and ess_of(values, "bulk") >= self.ess
+            and ess_of(values, "tail") >= self.ess
+        )

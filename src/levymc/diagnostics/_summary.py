@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from levymc.run import Result
 
-from ._convergence import FEWEST_DRAWS, KINDS, ess_of, has_arviz, rhat_of
+from ._convergence import KINDS, ess_of, fewest_draws, has_arviz, rhat_of
 from ._draws import (
     checked_variables,
     columns,
@@ -125,8 +125,7 @@ def _moments(
 def _convergence(
     values: Float[np.ndarray, "chain draw"], weights: Float[np.ndarray, "chain draw"]
 ) -> list[float]:
-    fewest = FEWEST_DRAWS * (2 if len(values) == 1 else 1)
-    if not has_arviz() or values.shape[1] < fewest:
+    if not has_arviz() or values.shape[1] < fewest_draws(len(values)):
         return [np.nan] * (len(KINDS) + 1)
     even = even_in_time(values, weights)
     return [*(ess_of(even, kind) for kind in ("bulk", "tail")), rhat_of(even)]

@@ -96,6 +96,18 @@ def check_minibatches(path: Path, header: dict[str, Any], minibatches: Any) -> F
     return feed
 
 
+def warn_of_devices(path: Path, header: dict[str, Any]) -> None:
+    """Tell of a run over several devices of which the rest is made by one."""
+    count = header["given"].get("devices", 1)
+    if count != 1:
+        warnings.warn(
+            f"{path} was begun on {count} devices by levymc.iterate(..., mesh=...), and goes on "
+            "here on one: what is left of the run is the same to rounding, not bit for bit. The "
+            "same call of levymc.iterate goes on with all of them.",
+            stacklevel=4,
+        )
+
+
 def warn_of_versions(path: Path, header: dict[str, Any]) -> None:
     """Tell of a program that was made by another version, which may round otherwise."""
     found, here = header["versions"], versions()

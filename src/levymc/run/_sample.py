@@ -193,7 +193,9 @@ def resume(
 
     Needs nothing but the folder: the compiled program is in it, and is executed.  Only resume a
     store that you trust; `levymc.load` executes nothing.  The draws are the same bytes as those of
-    a run that nothing interrupted.  What is stored is checked before the first step is made.
+    a run that nothing interrupted; but of one that `levymc.iterate(..., mesh=...)` began on several
+    devices, which goes on on one, they are the same to rounding, with a warning.  What is stored is
+    checked before the first step is made.
 
     Args:
         store: the folder.

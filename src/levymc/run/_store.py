@@ -40,7 +40,7 @@ from levymc._workdir import (
 
 from . import _programs, marks
 from ._chunks import GROUPS, KINDS, Chunks, Leaf, Written, check_names, joined
-from ._compare import check_minibatches, warn_of_versions
+from ._compare import check_minibatches, warn_of_devices, warn_of_versions
 from ._engine import Draws, Feed, Fixed, Leaves, Program
 from ._integrity import (
     StoreError,
@@ -320,6 +320,8 @@ def go_on(
     """Make the steps that are missing; see `follow`."""
     with _working(path, minibatches, COMMIT_SECONDS, num_steps) as (run, sink):
         structure = sink.store.structure
+        if sink.done < run.plan.total:
+            warn_of_devices(path, sink.store.header)
         check_rule(until, keeps=structure.positions is not None)
         is_whole = follow(
             run,
