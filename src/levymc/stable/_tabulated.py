@@ -193,8 +193,11 @@ def stretched_density(xp: ModuleType, x: Any, alpha: Any) -> tuple[Any, Any]:
 
 
 def _stretch(xp: ModuleType, size: Any, alpha: Any) -> tuple[Any, Any]:
-    """m = max(1, |x|), and log m^{1+α}."""
-    stretch = xp.maximum(size, 1.0)
+    """m = max(1, |x|), and log m^{1+α}.
+
+    At |x| = 1 with the slope of the panel that begins there: that of `maximum` would be a half.
+    """
+    stretch = xp.where(size >= 1.0, size, 1.0)
     return stretch, (1 + alpha) * xp.log(stretch)
 
 
