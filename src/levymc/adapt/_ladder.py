@@ -37,6 +37,7 @@ NUM_KNOWN = 32  # of them, at the most, are those of modes
 TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
 LEAST_SHARE = 0.05  # of far values: no axis is left out
+FOR_ONE = 0.15  # of the moves of one rung for one mode are local
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
 
@@ -386,12 +387,7 @@ def _own_chances(ladder: Ladder) -> np.ndarray:
     chances = usual_chances(num_rungs)
     can_leap = len(ladder.fit.weights) > 1
     if num_rungs == 1:
-        local = 0.25 if ladder.harmonic > GOOD else 0.5
-        leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
-        mix = np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])
-        if ladder.has_axes:
-            mix = np.array([0.2, 0.05, 0.05 * can_leap, 0.75 - 0.05 * can_leap])
-        chances[0, 0] = mix
+        chances[0, 0] = _mix_of_one_rung(ladder, can_leap)
         return chances
     if can_leap:
         chances[:, -1, Kernel.LOCAL], chances[:, -1, Kernel.DETERMINISTIC] = 0.6, 0.4
@@ -400,6 +396,17 @@ def _own_chances(ladder: Ladder) -> np.ndarray:
         chances[..., Kernel.LOCAL] -= half
         chances[..., Kernel.ALONG_AXIS] += half
     return chances
+
+
+def _mix_of_one_rung(ladder: Ladder, can_leap: bool) -> np.ndarray:
+    if ladder.has_axes:
+        return np.array([0.2, 0.05, 0.05 * can_leap, 0.75 - 0.05 * can_leap])
+    if len(ladder.prior.weights) == 1 and not is_pooled(ladder.prior):
+        # Draws of the reference reach all of one mode; local ones are for where it is too light.
+        return np.array([FOR_ONE, 1 - FOR_ONE, 0.0, 0.0])
+    local = 0.25 if ladder.harmonic > GOOD else 0.5
+    leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
+    return np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])
 
 
 def _with_axes(ladder: Ladder, result: Result, draws: Draws, number: int) -> Ladder:
