@@ -1,7 +1,7 @@
 # Everything below needs Python 3.11 or newer with pip, and make; the rest is installed into .venv.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
+.PHONY: help demo docs test quick-tests test-all test-oldest test-newest smoke lint format types fuzz bench lock clean
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
@@ -32,7 +32,11 @@ docs: $(INSTALLED)  ## the site, into docs/_build/html; a warning is an error
 # Two workers on two cores: further threads of NumPy's would only wait for them.
 test test-all test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
 
-test: lint  ## lint, check the types, run the tests and doctests
+# At once, because mypy would leave all cores but one idle.
+test:  ## lint, check the types, run the tests and doctests
+	@$(MAKE) --no-print-directory -j 2 lint quick-tests
+
+quick-tests: $(INSTALLED)
 	$(BIN) $(PYTEST) -m "not nightly"
 
 test-all: lint  ## all tests, also those that take long: kills, wide grids, a browser

@@ -45,9 +45,9 @@ def some_map(size=3, *, radial=0.05, is_turned=True):
 def test_the_jacobian_is_that_of_the_map(radial):
     used = some_map(radial=radial)
     points = RANDOM.normal(size=(50, 3))
-    jacobian = jax.vmap(jax.jacfwd(lambda w: used.forward(w)[0]))(points)
+    jacobian = jax.jit(jax.vmap(jax.jacfwd(lambda w: used.forward(w)[0])))(points)
     _, expected = np.linalg.slogdet(jacobian)
-    _, found = jax.vmap(used.forward)(points)
+    _, found = jax.jit(jax.vmap(used.forward))(points)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
@@ -62,10 +62,11 @@ def test_the_inverse_is_one_to_rounding(dtype, is_turned):
     used, epsilon = some_map(is_turned=is_turned), float(jnp.finfo(dtype).eps)
     points = np.concatenate([RANDOM.normal(size=(200, 3)) * size for size in (1e-3, 1.0, 1.5)])
     w = jnp.asarray(points, dtype)
-    x, _ = jax.vmap(used.forward)(w)
-    back = jax.vmap(used.inverse)(x)
+    forward = jax.jit(jax.vmap(used.forward))
+    x, _ = forward(w)
+    back = jax.jit(jax.vmap(used.inverse))(x)
     assert back.dtype == x.dtype == dtype
-    again, _ = jax.vmap(used.forward)(back)
+    again, _ = forward(back)
     sizes = np.abs(x) + np.abs(used.location) + used.scale
     assert np.max(np.abs(x)) > 1e5
     if is_turned:
