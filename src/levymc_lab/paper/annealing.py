@@ -207,7 +207,7 @@ EXPERIMENT = Experiment(
         "quick": Annealing(
             num_seeds=2, budget=1500, functions=("Goldstein–Price", "Shekel", "Hartmann")
         ),
-        "paper": Annealing(num_seeds=50, budget=3000),
+        "paper": Annealing(num_seeds=50, budget=10_000),
     },
     captions={
         "annealing": "How often each method found the lowest value of each function; names are "
