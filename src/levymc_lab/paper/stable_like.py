@@ -354,7 +354,7 @@ EXPERIMENT = Experiment(
         "quick": StableLike(
             num_chains=16, num_steps=100, step_sizes=(0.03,), laws=(BARRIER, f"α = {HEAVY:g}")
         ),
-        "paper": StableLike(num_chains=64, num_steps=3000),
+        "paper": StableLike(num_chains=256, num_steps=3000),
     },
     captions={
         "stable-like": "Total variation to the target against the hops of a chain, for α that "
