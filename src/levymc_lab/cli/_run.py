@@ -74,7 +74,8 @@ def run(
         for one in chosen:  # none will be refused after another has run
             framework.preflight(one, out, profile=profile, seed=seed, force=force)
         _tell_of_changes()
-    has_failed, broken = False, {}
+    has_failed = False
+    broken: dict[str, int] = {}
     with _connected(cluster, jobs, resume) as workers:
         for one in chosen:
             with (
