@@ -413,7 +413,7 @@ def _draw(axes: Axes, table: Table, column: str, geometries: Sequence[str]) -> N
         look: Any = {"color": COLOURS[geometry], "label": geometry}
         if column == "distance":
             error = CLEAR * part["distance_error"]
-            thin = {"capsize": 3, "error_kw": {"elinewidth": 1.2}}
+            thin: Any = {"capsize": 3, "error_kw": {"elinewidth": 1.2}}
             axes.bar(x, part[column], 0.92 * width, yerr=error, **look, **thin)
         else:
             axes.plot(x, part[column], "o", ms=10, **look)
