@@ -435,7 +435,7 @@ EXPERIMENT = Experiment(
             num_step_sizes=1,
             samplers=("ULA", "Lévy walk"),
         ),
-        "paper": LocalGeometry(num_chains=128, num_steps=20_000, num_flmc_steps=2000),
+        "paper": LocalGeometry(num_chains=128, num_steps=20_000, num_flmc_steps=10_000),
     },
     captions={
         "local-geometry": "Top: distance to the target of unadjusted samplers at the best of five "
