@@ -117,6 +117,12 @@ def test_where_it_is_not_finite_it_does_not_end():
     assert found.value == pytest.approx(2.0)
 
 
+def test_a_hole_in_a_plain_that_is_nearly_flat_is_no_abyss():
+    """At the starts values are below 1e-21: they tell nothing of how deep it may be."""
+    found = search(lambda x: -jnp.exp(-jnp.sum(x**2) / 50), 0, starts(0) + 40.0)
+    assert found.value == pytest.approx(-1.0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

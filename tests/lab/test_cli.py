@@ -172,6 +172,29 @@ def test_a_fault_ends_with_4_and_a_traceback(tmp_path, monkeypatch):
     assert run_toy(tmp_path).exit_code == 0
 
 
+def test_an_experiment_that_fails_does_not_keep_others_from_being_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(_registry.MODULES, "sound", "tests.lab.sound_experiment")
+    monkeypatch.setenv("TOY", "crash")
+    command = ("run", "toy", "sound", "--jobs", 0, "--out", tmp_path)
+    result = levymc(*command)
+    assert result.exit_code == 4
+    assert "ValueError: a fault in a cell" in result.stderr
+    assert result.stderr.splitlines()[-1] == "levymc: not finished: toy; see above."
+    assert framework.load(tmp_path / "sound").manifest["status"] == "finished"
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "so far: 2 of 4 cells" in page
+    monkeypatch.delenv("TOY")
+    assert levymc(*command).exit_code == 0
+    assert "so far" not in (tmp_path / "index.html").read_text("utf-8")
+
+
+def test_an_interrupt_ends_all_experiments(tmp_path, monkeypatch):
+    monkeypatch.setitem(_registry.MODULES, "sound", "tests.lab.sound_experiment")
+    monkeypatch.setenv("TOY", "interrupt")
+    assert levymc("run", "toy", "sound", "--jobs", 0, "--out", tmp_path).exit_code == 130
+    assert not (tmp_path / "sound").exists()
+
+
 def test_an_interrupt_ends_with_130_and_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setenv("TOY", "interrupt")
     result = run_toy(tmp_path, "--force")

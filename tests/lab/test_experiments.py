@@ -171,6 +171,12 @@ def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
+def test_what_measures_seconds_has_one_process_whatever_was_asked_for(tmp_path):
+    found = run(tmp_path, dataclasses.replace(EXPERIMENT, runs_alone=True), jobs=2)
+    assert [session["jobs"] for session in found.manifest["sessions"]] == [1]
+    assert experiments.get("contest-seconds").runs_alone
+
+
 @pytest.mark.nightly
 def test_a_cell_that_kills_its_process_every_time_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TOY", "kill")

@@ -14,7 +14,7 @@ from levymc_lab.paper.local_geometry import ADJUSTED, DENSE, LOCAL, UNCORRECTED,
 CONFIG = LocalGeometry(num_chains=4, num_steps=10, num_flmc_steps=2)
 
 
-def results(local, uncorrected=0.4):
+def results(local, uncorrected=0.4, error=0.01):
     """`local` is the distance with m(x), and a tenth of the ESS with a covariance."""
     found = {}
     for cell in experiment.cells(CONFIG):
@@ -22,6 +22,7 @@ def results(local, uncorrected=0.4):
         good = 10 / local if cell["geometry"] == DENSE else 50.0
         found[cell.id] = {
             "distance": np.array([0.9, distance, 0.9, 0.9, 0.9]),
+            "distance_error": np.full(5, error),
             "ess": np.array([1.0, good, 1.0, 1.0, 1.0]),
             "evaluations": np.full(5, 1000),
         }
@@ -39,7 +40,7 @@ def test_the_best_step_is_taken_and_judged():
     assert set(chosen.where(target=experiment.WELLS)["step_size"].tolist()) == {3e-3}
     outcomes, verdict = judged(tables)
     assert outcomes == ["pass"] * 14
-    assert "ULA distance 0.050 with m(x) and 0.200 without" in verdict.words
+    assert "ULA pays (distance 0.050 ± 0.010 with m(x) and 0.200 ± 0.010" in verdict.words
     assert "MAFLA 4 times the effective draws" in verdict.words
     assert experiment.figures(CONFIG, tables).keys() == experiment.EXPERIMENT.captions.keys()
 
@@ -50,6 +51,26 @@ def test_what_does_not_pay_is_explained_and_a_missing_bias_fails():
     outcomes, verdict = judged(results(0.05, uncorrected=0.01))
     assert outcomes[:4] == ["fail"] * 4
     assert verdict.kind == "not reproduced"
+
+
+def test_a_lead_that_may_be_chance_is_none():
+    outcomes, verdict = judged(results(0.15, error=0.05))
+    assert outcomes == ["pass"] * 4 + ["explained"] * 6 + ["pass"] * 4
+    assert "ULA cannot be told apart (distance 0.150 ± 0.050" in verdict.words
+    assert "FLA is worse" in judged(results(0.4))[1].words
+
+
+def test_the_error_of_a_distance_is_that_over_chains():
+    """Chains that stay in either half, four of five in the upper: the distance is share - 1/2.
+
+    The mean of 100 errors has a standard deviation of 1 % and is too low by 2 %: a normal variate
+    is beyond 8 % once in 10^8 runs.  Draws in the place of chains would give a seventh.
+    """
+    rng = np.random.default_rng(0)
+    is_upper = rng.random((100, 64, 1)) < 0.8
+    levels = (is_upper + rng.random((100, 64, 50))) / 2
+    found = np.mean([experiment._bootstrap_error(one) for one in levels])
+    assert found == pytest.approx(math.sqrt(0.8 * 0.2 / 64), rel=0.08)
 
 
 def test_the_pace_is_the_local_variance():

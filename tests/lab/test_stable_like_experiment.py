@@ -44,6 +44,17 @@ def test_it_pays_or_not_by_more_than_chance():
     assert judged(results(0.1, 0.5, divergent=1))[1].kind == "not reproduced"
 
 
+def test_laws_are_chosen_where_they_are_tuned():
+    """Of the better one where they are judged, some of the lead would be chance's."""
+    names = ("law", "equal", "tuned_tv", "judged_tv")
+    rows = [(BARRIER, 0.1, 0.4), (WELLS, 0.2, 0.3), ("α = 1.5", 0.2, 0.1), ("α = 1.2", 0.1, 0.2)]
+    table = experiment.Table.stack(
+        "", [dict(zip(names, (law, "steps", *at), strict=True)) for law, *at in rows]
+    )
+    varying, constant = experiment.best({"chosen": table}, "steps")
+    assert (varying["law"], constant["law"]) == (BARRIER, "α = 1.2")
+
+
 @pytest.mark.parametrize("name", [TUNED, JUDGED])
 def test_alpha_is_that_of_the_law_in_wells_and_barrier(name):
     of = experiment.target(name)

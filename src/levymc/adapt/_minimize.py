@@ -25,6 +25,7 @@ HOTTEST, COLDEST = 0.03, 1e-4  # temperatures, in units of the spread of the fir
 FOLLOWING = 0.1  # the chance that a walker begins anew at a lower one
 FLAT = 1e-3  # of the temperature: what a relaxation may leave
 FAR = 1e12  # spreads, or times the first values: a function that falls so far has no minimum
+LEAST_HEIGHT = 1.0  # of the first values: on a plain that underflows they are no scale
 LEAST_BUDGET = 200
 
 
@@ -79,7 +80,8 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
 
     Raises:
         ValueError, TypeError: an argument outside its range; a function that is NaN or infinite at
-            every start, or that falls 1e12 times further than its starts are apart or high.
+            every start, or that falls further than 1e12, and 1e12 times further than its starts
+            are apart or high.
 
     Examples:
         >>> import jax, jax.numpy as jnp, levymc
@@ -180,7 +182,7 @@ class _Walk:
 
     def _refuse_unbounded(self) -> None:
         distance = np.max(np.abs(self.best) / self.spread)
-        if distance > FAR or self.least < -FAR * max(self.height, 1e-300):
+        if distance > FAR or self.least < -FAR * max(self.height, LEAST_HEIGHT):
             raise ValueError(
                 f"`function` must be bounded below, got {self.least:.3g} at "
                 f"{self.best.tolist()!s:.200}, still falling. Give one that has a minimum."

@@ -1,9 +1,10 @@
 """``levymc run``: experiments one after the other, with a bar and a table of checks."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -58,8 +59,8 @@ def run(
     """Run experiments, or go on with what is missing of them.
 
     Results go to OUT/NAME, and a page on all of them to OUT/index.html, also when you stop with
-    Ctrl-C, whenever you like: the same command goes on. What is there is not written over unless
-    you give --force.
+    Ctrl-C, whenever you like: the same command goes on. An experiment that fails does not keep the
+    others from being run. What is there is not written over unless you give --force.
     """
     from levymc_lab import framework
     from levymc_lab.report import write_page
@@ -74,9 +75,11 @@ def run(
             framework.preflight(one, out, profile=profile, seed=seed, force=force)
         _tell_of_changes()
     has_failed = False
+    broken: dict[str, int] = {}
     with _connected(cluster, jobs, resume) as workers:
         for one in chosen:
             with (
+                _recorded(one.name, broken),
                 guarded(resume, framework.MismatchError),
                 _page_if_stopped(out),
                 _bar(one.name) as report,
@@ -91,11 +94,32 @@ def run(
                     cluster=workers,
                     on_progress=report,
                 )
-            _show(results)
-            has_failed |= results.has_failed
+                _show(results)
+                has_failed |= results.has_failed
+    if broken:
+        _end_broken(out, broken, len(chosen))
     with guarded(resume, framework.MismatchError):
         print(f"Page: {write_page(out)}")
     raise typer.Exit(int(Exit.CHECK_FAILED if has_failed else Exit.FINE))
+
+
+@contextmanager
+def _recorded(name: str, broken: dict[str, int]) -> Iterator[None]:
+    """Let the others be run where one ends with an error; Ctrl-C ends all."""
+    try:
+        yield
+    except typer.Exit as error:
+        if error.exit_code == Exit.INTERRUPTED:
+            raise
+        broken[name] = error.exit_code
+
+
+def _end_broken(out: Path, broken: dict[str, int], num_chosen: int) -> NoReturn:
+    """Write the page on what there is, and end with the code of the first that broke."""
+    _write_page_if_can(out)
+    if num_chosen > 1:
+        print(f"levymc: not finished: {', '.join(broken)}; see above.", file=sys.stderr)
+    raise typer.Exit(next(iter(broken.values())))
 
 
 @contextmanager
@@ -137,15 +161,19 @@ def _choose(names: list[str]) -> "list[Experiment]":
 @contextmanager
 def _page_if_stopped(out: Path) -> Iterator[None]:
     """After Ctrl-C, too, leave a page on what is there; a second Ctrl-C does without."""
-    from levymc_lab.framework import ResultsError
-    from levymc_lab.report import write_page
-
     try:
         yield
     except KeyboardInterrupt:
-        with suppress(ResultsError, OSError):  # nothing is there yet, or nothing can be written
-            print(f"Page: {write_page(out)}")
+        _write_page_if_can(out)
         raise
+
+
+def _write_page_if_can(out: Path) -> None:
+    from levymc_lab.framework import ResultsError
+    from levymc_lab.report import write_page
+
+    with suppress(ResultsError, OSError):  # nothing is there yet, or nothing can be written
+        print(f"Page: {write_page(out)}")
 
 
 @contextmanager

@@ -6,7 +6,8 @@ time that the others get.  A peer's budget is found by runs with another seed, t
 compiled what the runs that count need; where a seed compiles more, that time is taken off.  The
 seconds that were measured are given beside those that were intended.
 
-Seconds are honest only where nothing else runs: one job, on a quiet machine.
+Seconds are honest only where nothing else runs: one cell at a time, whatever `jobs` says, and a
+quiet machine, which is yours to see to.
 
 Departures: the paper has no such comparison.
 """
@@ -206,4 +207,5 @@ EXPERIMENT = dataclasses.replace(
     checks=checks,
     verdict=verdict,
     figures=figures,
+    runs_alone=True,
 )  # fmt: skip

@@ -68,6 +68,7 @@ class Experiment:
         which no cell can be made, such as a data set.
     shows_parts: `summarise` takes the results of any of the cells but none, and what follows
         works on such tables: then a run that is not finished is shown by the cells it has.
+    runs_alone: its cells measure seconds: one at a time, on this machine, whatever `jobs`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Experiment:
     dtype: Literal["float32", "float64"] = "float64"
     needs: Callable[[Any], None] | None = None
     shows_parts: bool = False
+    runs_alone: bool = False
 
     def config(self, profile: str) -> Any:
         """The configuration of a profile, or a ValueError that names those there are."""

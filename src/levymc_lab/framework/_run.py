@@ -67,7 +67,8 @@ def run(
         seed: of all random numbers.
         jobs: processes, of one thread each; the numbers do not depend on how many.  A script must
             call `run` from under ``if __name__ == "__main__":``.  With 0 the cells are made in this
-            process, with JAX's own threads, and may differ in the last digits.
+            process, with JAX's own threads, and may differ in the last digits.  An experiment that
+            measures seconds has one at most, and no cluster.
         force: start anew, whatever the folder holds.
         cluster: from `connect`, whose workers make the cells in the place of `jobs` processes.
         on_progress: called with the numbers of cells made and of all.
@@ -90,7 +91,7 @@ def run(
             remove_partial(folder.path, "**/*")
             manifest = work.open()
             if needs_cells(folder, manifest):
-                crew = _Crew(jobs, cluster)
+                crew = _Crew(min(jobs, 1), None) if experiment.runs_alone else _Crew(jobs, cluster)
                 work.complete(manifest, crew, on_progress or _ignore)
             else:
                 work.write_judgement_and_figures(manifest)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from levymc.algorithms import Algorithm
@@ -127,7 +127,7 @@ def spread_colour(alpha: float, lowest: float, brightest: float) -> Any:
     return mpl.colormaps["plasma"](np.interp(alpha, (lowest, 1.9), (brightest, 0.0)))
 
 
-def legend_below(figure: Figure, axes: Axes, num_columns: int) -> None:
+def legend_below(figure: FigureBase, axes: Axes, num_columns: int) -> None:
     """One legend for all panels, with what is drawn in one of them."""
     handles = axes.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=num_columns)

@@ -12,7 +12,9 @@ Lévy walk with and without `covariance`.
 
 Each is run at several steps.  Of unadjusted samplers the step with the least distance to the
 target is taken, so that a larger step is not bought with bias; of adjusted ones the step with the
-most effective draws for an evaluation.
+most effective draws for an evaluation.  A distance is told from another where they differ by twice
+the error of both, by bootstrap over the chains: at small steps chains hop seldom, and the weights
+of the wells are chance.
 
 References: [simsekli2017], section 5, names the direction; [neal2003] for the funnel.
 """
@@ -34,9 +36,9 @@ from scipy.special import ndtr
 from levymc import algorithms, diagnostics, integrators, targets
 from levymc.run import whole
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
-from levymc_lab.framework.style import BLUE, GREEN, GREY, VERMILLION, new_figure
+from levymc_lab.framework.style import BLUE, GREEN, GREY, VERMILLION, new_figure, note
 
-from ._shared import failures, groups, sampled
+from ._shared import failures, gathered, groups, legend_below, plain_ticks, sampled
 from .stable_laws import kolmogorov_distance
 
 ALPHA = 1.8
@@ -56,6 +58,9 @@ STEPS = {
 UNADJUSTED = {WELLS: ("ULA", "SGLD", "FLA", "FLMC"), FUNNEL: ("ULA", "FLA")}
 ADJUSTED = ("MAFLA", "Lévy walk")
 BIAS = 0.05  # of a distribution function, above which an uncorrected law is seen to be wrong
+NUM_LEVELS, NUM_RESAMPLES = 200, 400  # of the bootstrap: its own error is a thirtieth of the one
+CLEAR = 2.0  # standard errors
+NOT_HERE = "It does not pay here, or not by more than chance."
 
 
 @dataclass(frozen=True)
@@ -200,9 +205,9 @@ def run_cell(config: LocalGeometry, cell: Cell, key: Any) -> CellResult:
         how: dict[str, Any] = {"minibatches": whole(jnp.zeros(1))} if name == "SGLD" else {}
         result = sampled(made, key, _starts(config, target), count, **how)
         x = np.asarray(result.positions, np.float64)
-        rows.append((_distance(target, x), _least_ess(x), evaluations(made) * x.shape[0] * count))
-    distances, effective, work = map(np.array, zip(*rows, strict=True))
-    return {"distance": distances, "ess": effective, "evaluations": work}
+        work = evaluations(made) * x.shape[0] * count
+        rows.append({**_distance(target, x), "ess": _least_ess(x), "evaluations": work})
+    return gathered(rows)
 
 
 def _starts(config: LocalGeometry, target: str) -> Array:
@@ -213,22 +218,33 @@ def _starts(config: LocalGeometry, target: str) -> Array:
     return jnp.zeros((config.num_chains, dimension), jnp.float32)
 
 
-def _distance(target: str, x: np.ndarray) -> float:
+def _distance(target: str, x: np.ndarray) -> dict[str, float]:
     """Kolmogorov's, of all draws: of the wells, of v, and of a coordinate of the Gaussian."""
     if target == LOGISTIC:
-        return math.nan
-    values = np.sort((x if x.ndim == 2 else x[..., 0]).ravel())
-    if target == WELLS:
-        levels = sum(
-            (
-                w * ndtr((values - mean) / s)
-                for w, mean, s in zip(WEIGHTS, MEANS, SCALES, strict=True)
-            ),
-            np.zeros(values.shape),
-        )
-    else:
-        levels = ndtr(values / (FUNNEL_SCALE if target == FUNNEL else 1.0))
-    return kolmogorov_distance(levels)
+        return {"distance": math.nan, "distance_error": math.nan}
+    levels = _levels(target, x if x.ndim == 2 else x[..., 0])
+    distance = kolmogorov_distance(np.sort(levels.ravel()))
+    return {"distance": distance, "distance_error": _bootstrap_error(levels)}
+
+
+def _levels(target: str, values: np.ndarray) -> np.ndarray:
+    """The target's distribution function at draws."""
+    if target != WELLS:
+        return ndtr(values / (FUNNEL_SCALE if target == FUNNEL else 1.0))
+    return sum(
+        (w * ndtr((values - mean) / s) for w, mean, s in zip(WEIGHTS, MEANS, SCALES, strict=True)),
+        np.zeros(values.shape),
+    )
+
+
+def _bootstrap_error(levels: np.ndarray) -> float:
+    """Of the distance, over chains, which are independent; `levels` has the axes (chain, step)."""
+    grid = np.linspace(0, 1, NUM_LEVELS + 1)
+    counts = np.stack([np.histogram(chain, grid)[0] for chain in levels])
+    excess = np.cumsum(counts, axis=1) / levels.shape[1] - grid[1:]
+    rng, num_chains = np.random.default_rng(0), len(levels)
+    chosen = rng.multinomial(num_chains, np.full(num_chains, 1 / num_chains), NUM_RESAMPLES)
+    return float(np.std(np.max(np.abs(chosen @ excess / num_chains), axis=1)))
 
 
 def _least_ess(x: np.ndarray) -> float:
@@ -244,23 +260,20 @@ def summarise(config: LocalGeometry, results: Mapping[str, CellResult]) -> Table
         named = {name: cell[name] for name in ("target", "sampler", "geometry")}
         rate = 1000 * result["ess"] / result["evaluations"]
         sizes = np.array(step_sizes(config, cell["target"]))
-        scores.append(
-            {**named, "step_size": sizes, "distance": result["distance"], "ess_per_1000": rate}
-        )
+        measured = {
+            "step_size": sizes,
+            "distance": result["distance"],
+            "distance_error": result["distance_error"],
+            "ess_per_1000": rate,
+        }
+        scores.append({**named, **measured})
         adjusted = cell["sampler"] in ADJUSTED
         place = int(np.nanargmax(rate) if adjusted else np.nanargmin(result["distance"]))
-        chosen.append(
-            {
-                **named,
-                "step_size": float(sizes[place]),
-                "distance": float(result["distance"][place]),
-                "ess_per_1000": float(rate[place]),
-            }
-        )
+        chosen.append({**named, **{name: float(v[place]) for name, v in measured.items()}})
     return {
         "scores": Table.stack(
-            "Kolmogorov distance of all draws to the target, and effective draws (the least over "
-            "coordinates) for 1000 evaluations, at each step.",
+            "Kolmogorov distance of all draws to the target with its standard error, and effective "
+            "draws (the least over coordinates) for 1000 evaluations, at each step.",
             scores,
         ),
         "chosen": Table.stack(
@@ -293,21 +306,31 @@ def checks(config: LocalGeometry, tables: Tables) -> list[Check]:
                 reason="φ/m is invariant then: its wells weigh 0.01 and 0.99",
             )
         )
-    for local, plain in _pairs(tables):
-        is_adjusted = local["geometry"] == DENSE
-        measured = "ess_per_1000" if is_adjusted else "distance"
-        compare = Check.above if is_adjusted else Check.below
-        found.append(
-            compare(
-                f"{'effective draws' if is_adjusted else 'distance'} with {local['geometry']}, "
-                f"{local['sampler']} on {local['target']}",
-                local[measured],
-                plain[measured],
-                reason=f"{plain['geometry']}: geometry pays if it is better",
-                explanation="it does not pay here",
-            )
+    return found + [_check_pair(local, plain) for local, plain in _pairs(tables)]
+
+
+def _check_pair(local: dict[str, Any], plain: dict[str, Any]) -> Check:
+    where = f"with {local['geometry']}, {local['sampler']} on {local['target']}"
+    if local["geometry"] == DENSE:
+        return Check.above(
+            f"effective draws {where}",
+            local["ess_per_1000"],
+            plain["ess_per_1000"],
+            reason=f"{plain['geometry']}: geometry pays if it is better",
+            explanation=NOT_HERE,
         )
-    return found
+    return Check.below(
+        f"distance {where}",
+        local["distance"],
+        plain["distance"] - _margin(local, plain),
+        reason=f"{plain['geometry']}, less {CLEAR:g} standard errors of the difference: geometry "
+        "pays if it is below",
+        explanation=NOT_HERE,
+    )
+
+
+def _margin(local: dict[str, Any], plain: dict[str, Any]) -> float:
+    return CLEAR * math.hypot(local["distance_error"], plain["distance_error"])
 
 
 def verdict(config: LocalGeometry, tables: Tables, checks: Sequence[Check]) -> Verdict:
@@ -334,11 +357,18 @@ def _by_target(tables: Tables) -> list[tuple[str, list[Any]]]:
 def _pair_in_words(local: dict[str, Any], plain: dict[str, Any]) -> str:
     ratio = local["ess_per_1000"] / plain["ess_per_1000"]
     if local["geometry"] == DENSE:
-        return f"{local['sampler']} {ratio:.2g} times the effective draws for an evaluation"
+        return f"{local['sampler']} {_times(ratio)} times the effective draws for an evaluation"
+    gain, margin = plain["distance"] - local["distance"], _margin(local, plain)
+    answer = "pays" if gain > margin else "is worse" if gain < -margin else "cannot be told apart"
+    distances = [f"{row['distance']:.3f} ± {row['distance_error']:.3f}" for row in (local, plain)]
     return (
-        f"{local['sampler']} distance {local['distance']:.3f} with m(x) and "
-        f"{plain['distance']:.3f} without, {ratio:.2g} times the effective draws"
+        f"{local['sampler']} {answer} (distance {distances[0]} with m(x) and {distances[1]} "
+        f"without, {_times(ratio)} times the effective draws)"
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
 
 
 COLOURS = {
@@ -351,33 +381,44 @@ COLOURS = {
 
 
 def figures(config: LocalGeometry, tables: Tables) -> dict[str, Figure]:
-    figure = new_figure(11, 7.4)
-    panels = figure.subplots(2, 2)
+    figure = new_figure(11, 8)
+    rows: Any = figure.subfigures(2, 1)
+    upper, lower = rows
+    panels = upper.subplots(1, 2), lower.subplots(1, 2, sharey=True)
     chosen = tables["chosen"]
-    _bars(panels[0, 0], chosen.where(target=WELLS), "distance", (CONSTANT, LOCAL, UNCORRECTED))
-    panels[0, 0].set(title="Wide and narrow well", ylabel="distance to the target")
-    _bars(panels[0, 1], chosen.where(target=FUNNEL), "distance", (CONSTANT, LOCAL))
-    panels[0, 1].set(title="Funnel", ylabel="distance of v's law")
+    titles = {WELLS: "Wide and narrow well", FUNNEL: "Funnel"}
+    for axes, target in zip(panels[0], titles, strict=True):
+        _draw(axes, chosen.where(target=target), "distance", _geometries(target))
+        axes.set(title=titles[target], ylabel="distance to the target")
+    note(panels[0][0], "bars: two standard errors")
+    note(panels[0][1], "of v")
     for axes, target in zip(panels[1], (GAUSSIAN, LOGISTIC), strict=True):
-        _bars(axes, chosen.where(target=target), "ess_per_1000", (IDENTITY, DENSE))
-        axes.set(title=f"{target[:1].upper()}{target[1:]}, adjusted")
-        axes.set_ylabel("effective draws for 1000")
-    panels[0, 0].legend(loc="upper left")
-    panels[1, 0].legend(loc="upper left")
-    for axes in panels[1]:
-        axes.margins(y=0.3)
-    panels[0, 0].set_ylim(0, 0.85)
+        _draw(axes, chosen.where(target=target), "ess_per_1000", (IDENTITY, DENSE))
+        axes.set(title=f"{target[:1].upper()}{target[1:]}", yscale="log")
+        plain_ticks(axes.yaxis, (1,))
+        note(axes, "adjusted samplers")
+    panels[1][0].set_ylabel("effective draws for 1000 evaluations")
+    legend_below(upper, panels[0][0], 3)
+    legend_below(lower, panels[1][0], 2)
     return {"local-geometry": figure}
 
 
-def _bars(axes: Axes, table: Table, column: str, geometries: Sequence[str]) -> None:
+def _draw(axes: Axes, table: Table, column: str, geometries: Sequence[str]) -> None:
+    """Distances as bars from zero; effective draws, on a scale that has none, as points."""
     samplers = [name for name, _ in groups(table, "sampler")]
     width = 0.8 / len(geometries)
     for place, geometry in enumerate(geometries):
         part = table.where(geometry=geometry)
         x = np.arange(len(samplers)) + (place - (len(geometries) - 1) / 2) * width
-        axes.bar(x, part[column], 0.92 * width, color=COLOURS[geometry], label=geometry)
+        look: Any = {"color": COLOURS[geometry], "label": geometry}
+        if column == "distance":
+            error = CLEAR * part["distance_error"]
+            thin: Any = {"capsize": 3, "error_kw": {"elinewidth": 1.2}}
+            axes.bar(x, part[column], 0.92 * width, yerr=error, **look, **thin)
+        else:
+            axes.plot(x, part[column], "o", ms=10, **look)
     axes.set_xticks(range(len(samplers)), samplers)
+    axes.set_xlim(-0.5, len(samplers) - 0.5)
     axes.grid(False, axis="x")
 
 
@@ -394,13 +435,13 @@ EXPERIMENT = Experiment(
             num_step_sizes=1,
             samplers=("ULA", "Lévy walk"),
         ),
-        "paper": LocalGeometry(num_chains=32, num_steps=20_000, num_flmc_steps=2000),
+        "paper": LocalGeometry(num_chains=128, num_steps=20_000, num_flmc_steps=10_000),
     },
     captions={
         "local-geometry": "Top: distance to the target of unadjusted samplers at the best of five "
         "steps, with the same pace everywhere, with a pace that follows the local scale, and with "
-        "that pace but without the drift's correction. Bottom: effective draws of adjusted "
-        "samplers with and without a dense covariance."
+        "that pace but without the drift's correction, with two standard errors. Bottom: effective "
+        "draws of adjusted samplers with and without a dense covariance."
     },
     cells=cells,
     run_cell=run_cell,

@@ -556,7 +556,7 @@ def _draw_large(axes: Axes, table: Table, name: str, *, is_real: bool) -> None:
             axes.plot(points["x"], points["y"], **_points(colour), alpha=0.6)
         axes.plot(part["n"], part["error"], color=colour, label=f"α = {alpha:g}")
     axes.set_title(TITLES.get(name, "Made ratings"))
-    note(axes, "lines: true ratings" if is_real else "lines: synthetic ratings")
+    note(axes, f"circles: published; lines: {'true' if is_real else 'synthetic'}")
     axes.legend(fontsize=9)
 
 

@@ -377,7 +377,7 @@ EXPERIMENT = Experiment(
             timed_dimensions=(2, 4, 8),
         ),
         "paper": MultidimensionalDrift(
-            num_chains=(8000, 3000),
+            num_chains=(20_000, 12_000),
             time=3.0,
             step_size=0.05,
             timed_chains=256,
