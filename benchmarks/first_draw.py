@@ -1,7 +1,8 @@
 """Seconds to the first draws in a new process, cold and with the programs of an earlier one.
 
 Each measurement is a process of its own: `python benchmarks/first_draw.py CASE` is one of them, and
-prints its seconds.  Cold ones begin with an empty folder of programs.
+prints its seconds.  Cold ones begin with an empty folder of programs.  All have the bytecode of an
+installed library, whatever the environment says about writing it: a first process makes it.
 """
 
 import json
@@ -55,11 +56,15 @@ def first_draws(case: str) -> Seconds:
     return Seconds(imported - begin, time.perf_counter() - imported)
 
 
-def measured(case: str, cache: str) -> Seconds:
+def measured(case: str, cache: str, bytecode: str) -> Seconds:
     """The case in a new process that keeps its programs in `cache`."""
-    others = {name: value for name, value in os.environ.items() if "COMPILATION_CACHE" not in name}
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if "COMPILATION_CACHE" not in name and name != "PYTHONDONTWRITEBYTECODE"
+    }
     command = [sys.executable, __file__, case]
-    environment = {**others, "LEVYMC_CACHE": cache}
+    environment = {**others, "LEVYMC_CACHE": cache, "PYTHONPYCACHEPREFIX": bytecode}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return Seconds(*json.loads(done.stdout))
 
@@ -67,10 +72,13 @@ def measured(case: str, cache: str) -> Seconds:
 def compared(case: str) -> tuple[Seconds, Seconds]:
     """The quickest cold process, and the quickest warm one."""
     cold, warm = [], []
-    for _ in range(COLD):
-        with tempfile.TemporaryDirectory() as cache:
-            cold.append(measured(case, cache))
-            warm += [measured(case, cache) for _ in range(WARM)]
+    with tempfile.TemporaryDirectory() as bytecode:
+        for number in range(1 + COLD):
+            with tempfile.TemporaryDirectory() as cache:
+                first = measured(case, cache, bytecode)
+                if number:
+                    cold.append(first)
+                    warm += [measured(case, cache, bytecode) for _ in range(WARM)]
     return tuple(min(found, key=lambda seconds: seconds.calling) for found in (cold, warm))
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bars import Bar, line
+from bars import Bar, missing, show
 
 import levymc
 from levymc_lab import data
@@ -296,18 +296,21 @@ def models() -> dict[str, Model]:
     }
 
 
+def against_gibbs(name: str = "") -> Iterator[Bar]:
+    """Of one of the models, or of both; in JAX's default precision."""
+    if data.cached("ml-1m") is None:
+        remedy = "MovieLens 1M is not in the cache: levymc data import ml-1m --from ml-1m.zip"
+        yield missing("SGLD / Gibbs", remedy)
+        return
+    with jax.enable_x64(False):
+        for model in [models()[name]] if name else models().values():
+            yield from compare(model)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=("factorize", "paper"))
-    arguments = parser.parse_args()
-    if data.cached("ml-1m") is None:
-        print(
-            "Skipped: MovieLens 1M is not in the cache. levymc data import ml-1m --from ml-1m.zip"
-        )
-        return
-    for name, model in models().items():
-        if arguments.model in (None, name):
-            print(*map(line, compare(model)), sep="\n", flush=True)
+    parser.add_argument("--model", choices=("factorize", "paper"), default="")
+    show(against_gibbs(parser.parse_args().model))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import factorization
 import first_draw
 import house
 import jax
+import ratings_time
 import samplers
 import stable_accuracy
 import stable_speed
@@ -49,6 +50,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Bar]]] = {
     "Runs: first draws in a new process": first_draw.repeated_runs,
     "Runs: the time of auto": auto_time.auto_time,
     "Matrix factorisation": factorization.matrix_factorization,
+    "Ratings: SGLD against Gibbs": ratings_time.against_gibbs,
     "Belief network": belief.belief_network,
     "The double well": exactness.double_well,
     "Four modes": exactness.four_modes,

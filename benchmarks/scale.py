@@ -5,9 +5,10 @@
     python benchmarks/scale.py --write              # and put the tables into docs/scale.md
 
 Sections are written as they end into build/scale.json, beside those of earlier calls; the tables
-are of all that is there.  A process computes by one thread.  Work is the same for one process and
-for two (strong scaling), and an efficiency is T₁ / (2 T₂): of wall time the least of the repeats,
-of processor time the least of the repeats' sums over the processes.
+are of all that is there.  One that fails is told, and the others are measured all the same.  A
+process computes by one thread.  Work is the same for one process and for two (strong scaling), and
+an efficiency is T₁ / (2 T₂): of wall time the least of the repeats, of processor time the least of
+the repeats' sums over the processes.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +33,7 @@ import numpy as np
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parent / "docs" / "scale.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
-PATIENCE = 150  # seconds
+PATIENCE = 300  # seconds
 BUSY = 0.15  # of the cores, by others, from which on a section says so
 DEVICES = (1, 2, 4, 16, 64, 256, 1024)
 NETWORK = (30e-6, 3e9)  # seconds of latency and bytes a second: 25 Gbit/s Ethernet
@@ -278,7 +280,7 @@ def share_of_others(seconds: float = 1.0) -> float:
     return (end[0] - begin[0]) / max(end[1] - begin[1], 1)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="all, if not given")
     parser.add_argument("--out", type=Path, default=Path("build/scale.json"))
@@ -286,10 +288,16 @@ def main() -> None:
     arguments = parser.parse_args()
     found = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    failed = False
     for name in arguments.sections or SECTIONS:
         others, begin = share_of_others(), time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            result = SECTIONS[name](Path(folder))
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                result = SECTIONS[name](Path(folder))
+        except Exception:
+            traceback.print_exc()
+            failed = True
+            continue
         seconds = time.perf_counter() - begin
         said = {"result": result, "others": others, "machine": machine(), "seconds": seconds}
         found[name] = json.loads(json.dumps(said))  # with the keys that it has when it is read
@@ -300,7 +308,8 @@ def main() -> None:
         text = DOCUMENT.read_text("utf-8")
         head, tail = text.split(BEGIN)[0], text.split(END)[1]
         DOCUMENT.write_text(f"{head}{BEGIN}\n{tables(found)}\n{END}{tail}", "utf-8")
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

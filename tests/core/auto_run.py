@@ -1,8 +1,8 @@
 """A stored call of levymc.auto that is killed: python auto_run.py FOLDER MOMENT [SHARDS [TARGET]].
 
-MOMENT: adapting (in its second round) or sampling (when something of the draws is saved); stopping
-is the first, where it is stopped in the place of being killed; never.  TARGET: the name of one of
-these.  A call that ends prints a checksum of what it gives.
+MOMENT: exploring (in one of its parts), adapting (in its second round) or sampling (when something
+of the draws is saved); stopping is the second, where it is stopped in the place of being killed;
+never.  TARGET: the name of one of these.  A call that ends prints a checksum of what it gives.
 """
 
 import hashlib
@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import levymc
-from levymc.adapt import _ladder
+from levymc.adapt import _explore, _ladder
 from levymc.run import _create, _iterate, _store
 
 BUDGET = 4000
+SHARED = 25_000  # of which a search in four parts is worth it; NUTS is the choice for less only
 
 
 def curved(x):
@@ -39,6 +40,11 @@ def begin(store=None, seed=0, budget=BUDGET, target="four", **options):
         store=store,
         **options,
     )
+
+
+def begin_shared(store, shards, target="four"):
+    budget = SHARED if target == "four" else BUDGET
+    return begin(store, budget=budget, target=target, shards=shards)
 
 
 def checksum(result):
@@ -62,7 +68,9 @@ def dies_at_call(function, number, how=signal.SIGKILL):
 
 if __name__ == "__main__":
     folder, moment, *rest = sys.argv[1:]
-    if moment == "adapting":
+    if moment == "exploring":
+        _explore.relax = dies_at_call(_explore.relax, 4)
+    elif moment == "adapting":
         _ladder.sample = dies_at_call(_ladder.sample, 2)
     elif moment == "stopping":
         _ladder.sample = dies_at_call(_ladder.sample, 2, signal.SIGSTOP)
@@ -72,5 +80,5 @@ if __name__ == "__main__":
         _iterate.FIRST_STEPS = 20
         _iterate._next_length = lambda *given: 20
         _store._Sink.append = dies_at_call(_store._Sink.append, 4)
-    given = dict(zip(("shards", "target"), (int(rest[0]), *rest[1:]), strict=False)) if rest else {}
-    print(checksum(begin(folder, **given)))
+    result = begin_shared(folder, int(rest[0]), *rest[1:]) if rest else begin(folder)
+    print(checksum(result))

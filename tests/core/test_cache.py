@@ -165,6 +165,34 @@ def test_a_stored_run_compiles_its_program_once(tmp_path, heard):
     assert not any("call" in name for name in heard)
 
 
+RESUME = """
+import sys, levymc
+made = levymc.resume(sys.argv[1], num_steps=20, progress=False)
+print(made.num_draws, "scipy.linalg" in sys.modules)
+"""
+
+
+def with_factor(x):
+    """log N(0, I + x₀² / 10), by LAPACK."""
+    factor = jnp.linalg.cholesky(jnp.eye(3, dtype=x.dtype) * (1 + x[0] ** 2 / 10))
+    return -jnp.sum(x * x) / 2 - jnp.sum(jnp.log(jnp.diag(factor)))
+
+
+DENSITIES = {"without": (lambda x: -jnp.sum(x * x) / 2, False), "with": (with_factor, True)}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_linear_algebra_is_loaded_by_stored_programs_that_use_it(name, tmp_path):
+    """By them it has to be; by others it would take a fifth of the time to the first draw."""
+    density, is_used = DENSITIES[name]
+    walk, starts = levymc.levy_walk(density, 1.0), jnp.zeros((4, 3), jnp.float32)
+    store = tmp_path / "run"
+    levymc.sample(walk, jax.random.key(0), starts, 10, store=store, progress=False)
+    command = [sys.executable, "-c", RESUME, str(store)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["20", str(is_used)]
+
+
 def test_the_bar_tells_when_a_program_is_compiled():
     pytest.importorskip("rich")
     from rich.progress import Progress

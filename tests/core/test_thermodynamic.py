@@ -154,8 +154,15 @@ def test_the_rule_is_better_with_its_correction_and_says_how_good():
     assert 0.1 < few.discretisation_error / abs(few.value - truth) < 10
 
 
+def jumping_mafla(logdensity_fn, step_size):
+    """Whose jumps ask a density that holds β, which is mapped."""
+    steps = levymc.mafla(logdensity_fn, step_size)
+    return levymc.jumping(steps, logdensity_fn, 5, scale=step_size**0.5)
+
+
 KERNELS = {
     "mafla": (levymc.mafla, 1.0),
+    "jumping": (jumping_mafla, 1.0),
     "levy_walk": (levymc.levy_walk, None),
     "blackjax": (blackjax.mala, 0.5),
 }

@@ -19,7 +19,7 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
 from ._bridge import Evidence
-from ._explore import AWAY, Atlas, Modes, neighbour_basis, search
+from ._explore import AWAY, Atlas, Modes, neighbour_basis
 from ._free import by_walking
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
 from ._local import Maker, check_local, name_of
@@ -46,6 +46,7 @@ from ._many import (
 )
 from ._outcome import Account, AutoResult, FoundModes, written
 from ._reference import Fit, laplace
+from ._search import num_parts, searched
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
 from ._target import Target, checked_starts
@@ -105,8 +106,9 @@ def auto(
             processes it needs a `store`.
         shards: with a `store`, cut the independent systems, of which there are 8, into at most so
             many parts, which processes share: the same call in any number of them, on all machines
-            that see the folder.  One of them makes a stage of the adaptation, the others wait for
-            it, and all make draws; each returns all of it, the same bytes however many there are.
+            that see the folder.  All of them search, in as many parts, and make draws; one of them
+            makes a stage of the adaptation, for which the others wait; each returns all of it, the
+            same bytes however many there are.
 
     Returns:
         `AutoResult`: a `Result` with `modes`, `log_evidence`, `evaluations`, `warnings`, `report`.
@@ -146,7 +148,7 @@ def auto(
     with (
         working_in(
             folder,
-            lambda: identity_of(target, key, flat, budget, count),
+            lambda: identity_of(target, key, flat, budget, count, num_parts(budget, count)),
             is_shared=count is not None,
         ) as stages,
         stage_bar(budget, progress=progress) as tell,
@@ -243,13 +245,15 @@ class _Run:
         def report(found: int) -> None:
             self.plan.tell("exploring", self.target.evaluations, f"{found} modes")
 
-        modes = self.plan.stages.of(
-            "explore",
+        modes = searched(
             self.target,
-            lambda: search(
-                self.target, self.key_search, self.starts, int(EXPLORING * budget), budget, report
-            ),
-            lambda kept: Modes(**kept),
+            self.key_search,
+            self.starts,
+            int(EXPLORING * budget),
+            budget,
+            report,
+            self.plan.stages,
+            num_parts(budget, self.plan.how.get("shards")),
         )
         self.note("exploring")
         if not modes.num_modes:

@@ -162,22 +162,39 @@ def search(
     report: Callable[[int], None] = lambda found: None,
 ) -> Modes:
     """Explore with at most `budget` evaluations out of a `whole`."""
+    atlas = begun(target, starts)
+    go_on(atlas, Jumps(key), budget, PATIENCE * whole, report)
+    return atlas.listed()
+
+
+def begun(target: Target, starts: np.ndarray) -> "Atlas":
+    """What is found from some of the starts."""
     atlas = Atlas(target)
     unique = np.unique(starts, axis=0)
     chosen = unique[np.linspace(0, len(unique) - 1, min(BATCH, len(unique))).astype(int)]
     atlas.relax(chosen, np.ones(len(chosen)))
-    begun, last, known = target.evaluations, target.evaluations, len(atlas.modes)
-    random = Jumps(key)
-    while atlas.modes and target.evaluations - begun < budget:
+    return atlas
+
+
+def go_on(
+    atlas: "Atlas", jumps: "Jumps", budget: float, patience: float, report: Callable[[int], None]
+) -> int:
+    """Jump from the modes that are known until the budget, patience or hope ends.
+
+    What is returned is how many evaluations there were since the last new mode.
+    """
+    target, known = atlas.target, len(atlas.modes)
+    begin = last = target.evaluations
+    while atlas.modes and target.evaluations - begin < budget:
         before = target.evaluations
-        atlas.relax(*random.batch(atlas.modes))
-        random.learn(len(atlas.modes) - known, target.evaluations - before)
+        atlas.relax(*jumps.batch(atlas.modes))
+        jumps.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
             report(known)
-        if target.evaluations - last > PATIENCE * whole or atlas.listed().are_too_many:
+        if target.evaluations - last > patience or atlas.listed().are_too_many:
             break
-    return atlas.listed()
+    return target.evaluations - last
 
 
 class Mode(NamedTuple):
@@ -329,19 +346,32 @@ class Atlas:
         polished = self._polished(point, value, gradient)
         if polished is None:
             return LOST_AT
-        same = self._same_as(polished)
+        return self.add(polished)
+
+    def add(self, found: Mode) -> int:
+        """Enter a mode, or its hits where it is a known one; its number."""
+        same = self._same_as(found)
         if same is None:
-            self.modes.append(polished)
+            self.modes.append(found)
             return len(self.modes) - 1
-        if polished.value > self.modes[same].value + 1e-3:
-            self.modes[same] = polished._replace(times_found=self.modes[same].times_found)
-        return self._hit(same)
+        known = self.modes[same]
+        best = found if found.value > known.value + 1e-3 else known
+        self.modes[same] = best._replace(times_found=known.times_found + found.times_found)
+        return same
 
     def listed(self) -> Modes:
         """What is known, the heaviest first, without what is negligible."""
         masses = np.array([mode.log_mass for mode in self.modes])
         order = [int(one) for one in np.argsort(-masses)]
-        kept = [self.modes[one] for one in order if masses[one] > masses.max() - NEGLIGIBLE]
+        return self._as_modes(
+            [self.modes[one] for one in order if masses[one] > masses.max() - NEGLIGIBLE]
+        )
+
+    def whole(self) -> Modes:
+        """All that is known, in the order in which it was found."""
+        return self._as_modes(self.modes)
+
+    def _as_modes(self, kept: list[Mode]) -> Modes:
         dimension = self.target.dimension
         return Modes(
             np.array([mode.location for mode in kept]).reshape(-1, dimension),

@@ -1,14 +1,16 @@
 """Stages of a run, kept in a folder as they end, so that a killed one goes on from there.
 
 Processes that share a run make the same stages in the same order: one of them makes a stage, under
-a lock that ends with its process, and the others wait for what it keeps.
+a lock that ends with its process, and the others wait for what it keeps.  A stage in parts is made
+by all of them, each part by one.
 """
 
 import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,10 +50,11 @@ class Stages:
     the arguments alone.
 
     is_shared: other processes make the same run; else the folder is this one's.
+    waits: for a stage that another process is at; else that is an `InUseError`.
     """
 
-    def __init__(self, folder: Path | None, *, is_shared: bool = False) -> None:
-        self.folder, self.is_shared = folder, is_shared
+    def __init__(self, folder: Path | None, *, is_shared: bool = False, waits: bool = True) -> None:
+        self.folder, self.is_shared, self.waits = folder, is_shared, waits
 
     def of(
         self, name: str, target: Target, compute: Callable[[], T], example: Callable[[Any], T]
@@ -73,22 +76,69 @@ class Stages:
             write_arrays(file, {**arrays, SPENT: np.int64(target.evaluations)})
             return found
 
+    def of_parts(
+        self,
+        name: str,
+        count: int,
+        target: Target,
+        compute: Callable[[int], T],
+        example: Callable[[Any], T],
+    ) -> list[T]:
+        """What all parts of the stage `name` give, each begun with the evaluations of before it.
+
+        Those that another process is at are left to it, and taken over if it dies.
+        """
+        begun, spent, found = target.evaluations, 0, dict[int, T]()
+        waiting = _patiently(name)
+        while len(found) < count:
+            known = len(found)
+            for part in (one for one in range(count) if one not in found):
+                target.evaluations = begun
+                with suppress(InUseError):
+                    found[part] = self._part(f"{name}-{part}").of(
+                        f"{name}-{part}", target, partial(compute, part), example
+                    )
+                    spent += target.evaluations - begun
+            if len(found) > known:
+                waiting = _patiently(name)
+            next(waiting)
+        target.evaluations = begun + spent
+        return [found[part] for part in range(count)]
+
+    def _part(self, name: str) -> "Stages":
+        """In a folder of its own, whose lock is that of the part."""
+        if self.folder is None:
+            return self
+        make_folder(self.folder / name)
+        return Stages(self.folder / name, is_shared=self.is_shared, waits=False)
+
     @contextmanager
     def claimed(self, name: str, is_done: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Let one process at a time make a stage; once it is done, nobody waits."""
         with ExitStack() as held:
-            since = time.monotonic()
+            waiting = _patiently(name)
             while self.folder is not None and self.is_shared and not is_done():
+                next(waiting)
                 try:
                     held.enter_context(lock(self.folder))
                     remove_partial(self.folder)
                     break
                 except InUseError:
-                    time.sleep(PAUSE)
-                if time.monotonic() > since + SECONDS_TO_DOUBT:
-                    _warn_of_waiting(name)
-                    since = float("inf")
+                    if not self.waits:
+                        raise
             yield
+
+
+def _patiently(name: str) -> Iterator[None]:
+    """At once, then after pauses; it is told, once, that another process is waited for."""
+    yield
+    since = time.monotonic()
+    while True:
+        time.sleep(PAUSE)
+        if time.monotonic() > since + SECONDS_TO_DOUBT:
+            _warn_of_waiting(name)
+            since = float("inf")
+        yield
 
 
 @contextmanager
@@ -143,12 +193,17 @@ def _warn_of_waiting(name: str) -> None:
         f"Another process has been at the stage {name!r} for {SECONDS_TO_DOUBT:.0f} s, and this "
         "one waits for it. One that is stopped keeps its claim: let it go on, or end it, and the "
         "stage is taken over.",
-        stacklevel=5,
+        stacklevel=6,
     )
 
 
 def identity_of(
-    target: Target, key: Any, starts: np.ndarray, budget: int, shards: int | None = None
+    target: Target,
+    key: Any,
+    starts: np.ndarray,
+    budget: int,
+    shards: int | None = None,
+    search_parts: int = 1,
 ) -> dict[str, Any]:
     """What tells a run from another."""
     shape = jax.ShapeDtypeStruct((target.dimension,), jnp.dtype(target.dtype))
@@ -162,6 +217,7 @@ def identity_of(
         "density": fingerprint([np.frombuffer(program.encode(), np.uint8)]),
         "versions": versions(),
         **({} if shards is None else {"shards": shards}),
+        **({} if search_parts == 1 else {"parts of the search": search_parts}),
     }
     if target.local is not None:
         given["local"] = fingerprint([np.frombuffer(program_of(target.local, shape), np.uint8)])

@@ -188,33 +188,33 @@ def _with_jumps(info: Any, is_due: Array, is_accepted: Array) -> Info:
 # together: it is asked once, whether any of them is due, and the density is computed only then.
 
 
-@jax.custom_batching.custom_vmap
 def _jump_if(is_due: Array, jumping: Jumping, key: Array, inner: Any) -> tuple[Any, Array]:
     """The state after a jump that is due, and whether it was accepted."""
-    return jax.lax.cond(
-        is_due,
-        lambda: jumping.jump(key, inner),
-        lambda: (inner, jnp.bool_(False)),
-    )
+    # A density may hold numbers that are mapped, too, such as the β of a rung: a rule for mapped
+    # arguments sees them only if they are arguments.
+    given = (jumping, key, inner)
+    jump, held = jax.closure_convert(lambda jumping, *rest: jumping.jump(*rest), *given)
 
+    @jax.custom_batching.custom_vmap
+    def jump_if(is_due: Array, *given: Any) -> tuple[Any, Array]:
+        return jax.lax.cond(is_due, jump, lambda *given: (given[2], jnp.bool_(False)), *given)
 
-@_jump_if.def_vmap
-def _jump_if_any(
-    size: int, is_mapped: Any, is_due: Array, jumping: Jumping, key: Array, inner: Any
-) -> tuple[Any, Any]:
-    axes = jax.tree.map(lambda mapped: 0 if mapped else None, is_mapped)
+    @jump_if.def_vmap
+    def jump_if_any(size: int, is_mapped: Any, *given: Any) -> tuple[Any, Any]:
+        axes = jax.tree.map(lambda mapped: 0 if mapped else None, is_mapped)
 
-    def jump(is_due: Array, jumping: Jumping, key: Array, inner: Any) -> tuple[Any, Array]:
-        moved, is_accepted = jumping.jump(key, inner)
-        return choose(is_due, moved, inner), is_due & is_accepted
+        def go(is_due: Array, *given: Any) -> tuple[Any, Array]:
+            moved, is_accepted = jump(*given)
+            return choose(is_due, moved, given[2]), is_due & is_accepted
 
-    def stay(is_due: Array, jumping: Jumping, key: Array, inner: Any) -> tuple[Any, Array]:
-        return inner, jnp.bool_(False)
+        def stay(is_due: Array, *given: Any) -> tuple[Any, Array]:
+            return given[2], jnp.bool_(False)
 
-    given = (is_due, jumping, key, inner)
-    found = jax.lax.cond(
-        jnp.any(is_due),
-        *(jax.vmap(one, in_axes=tuple(axes), axis_size=size) for one in (jump, stay)),
-        *given,
-    )
-    return found, jax.tree.map(lambda leaf: True, found)
+        found = jax.lax.cond(
+            jnp.any(given[0]),
+            *(jax.vmap(one, in_axes=tuple(axes), axis_size=size) for one in (go, stay)),
+            *given,
+        )
+        return found, jax.tree.map(lambda leaf: True, found)
+
+    return jump_if(is_due, *given, *held)
