@@ -68,6 +68,9 @@ class Experiment:
         which no cell can be made, such as a data set.
     shows_parts: `summarise` takes the results of any of the cells but none, and what follows
         works on such tables: then a run that is not finished is shown by the cells it has.
+    introduction: of an experiment that is no part of the paper: with these sentences, in the place
+        of those on the paper, begins a page on it alone.
+    terms: what words in tables and figures mean, for readers who have never met them.
     """
 
     name: str
@@ -85,6 +88,8 @@ class Experiment:
     dtype: Literal["float32", "float64"] = "float64"
     needs: Callable[[Any], None] | None = None
     shows_parts: bool = False
+    introduction: str = ""
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, profile: str) -> Any:
         """The configuration of a profile, or a ValueError that names those there are."""
