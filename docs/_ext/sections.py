@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 HEADINGS = ("Targets", "Not valid when", "Bias", "Departures", "References", "Args, Raises")
 FIELD = re.compile(r"(?:^|(?<=\s\s))([a-z_]+(?:, [a-z_]+)*): +")
 SECTION = re.compile(rf"(?:^|(?<=\s\s))({'|'.join(HEADINGS)}): +")
+HIDDEN = "\ue000"  # a character that no docstring has
 KEYS = set(re.findall(r"^@\w+\{(\w+),", (Path(__file__).parents[2] / "refs.bib").read_text(), re.M))
 CITATION = re.compile(r"\[([a-z]+\d{4}[a-z]?)\](?!\()")
 
@@ -82,11 +83,31 @@ def rewrite_docstring(
     lines[:] = [cited(line, ":cite:t:`{}`") for line in headed(list(literal(lines)))]
 
 
+def skips_alias(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out fields of a NamedTuple: its docstring has said what they are."""
+    return True if type(obj).__name__ == "_tuplegetter" else None
+
+
+def hide_colon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon would take what stands before the first colon for the type of a property."""
+    if what == "property" and lines:
+        lines[0] = lines[0].replace(": ", HIDDEN)
+
+
+def show_colon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = [line.replace(HIDDEN, ": ") for line in lines]
+
+
 def rewrite_page(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = cited(source[0], "{{cite:t}}`{}`")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", hide_colon, priority=450)
+    app.connect("autodoc-process-docstring", show_colon, priority=600)
+    app.connect("autodoc-skip-member", skips_alias)
     app.connect("source-read", rewrite_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -63,6 +63,13 @@ def test_code_fits_the_page():
             assert len(line) <= 92, (page, line)
 
 
+def test_no_line_of_a_page_is_a_comment():
+    """Of MyST a line that begins with a per cent sign is one, and is left out."""
+    for page in sorted(DOCS.glob("**/*.md")):
+        lines = page.read_text("utf-8").splitlines()
+        assert not [line for line in lines if line.startswith("%")], page
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES)
 def test_code_runs_as_it_stands(page, tmp_path, monkeypatch):
@@ -126,6 +133,15 @@ def test_formulas_and_sections_are_rendered(site):
     for heading in ("Targets", "Not valid when", "Departures"):
         assert f'<p class="rubric">{heading}</p>' in page
     assert "[simsekli2017]" not in page
+    assert "η<sup>1/α</sup>" in page
+
+
+@pytest.mark.nightly
+def test_the_reference_shows_nothing_of_the_machine_nor_of_python(site):
+    for page in sorted((site / "api").glob("*.html")):
+        text = page.read_text("utf-8")
+        for words in ("Alias for field number", "site-packages", "For ArviZ</p>"):
+            assert words not in text, page
 
 
 @pytest.mark.nightly
