@@ -1,7 +1,7 @@
 """Indices and exponents of running text: c_α and x^{1/α} as a reader of a book sees them.
 
 Docstrings and pages write them so that they can be read as they stand, in a terminal too.  Code,
-formulas and names keep their characters.
+formulas and names keep their characters; long names may be broken behind their dots.
 """
 
 import re
@@ -12,9 +12,10 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 # x^{…}, x^(…), x^2 and x^d; a longer word behind ^ or _ is a name.
-RAISED = r"\^(?:\{(?P<braced>[^{}]+)\}|\((?P<rounded>[^()]+)\)|(?P<plain>\d+|[^\W\d_])(?!\w))"
-BASE = r"(?<!\w)(?P<base>[^\W\d_]\w?[\u0300-\u036f]?|∂)"  # with its hat, if it has one
-LOWERED = BASE + r"_(?:\{(?P<list>[^{}]+)\}|(?P<index>[^\W_])(?!\w))"
+PLAIN = r"(?P<plain>∞|[-−]?\d+|[^\W\d_])(?!\w)"
+RAISED = r"\^(?:\{(?P<braced>[^{}]+)\}|\((?P<rounded>[^()]+)\)|" + PLAIN + ")"
+BASE = r"(?<!\w)(?P<base>[^\W\d_]\w?[\u0300-\u036f]?|[∂∫])"  # with its hat, if it has one
+LOWERED = BASE + r"_(?:\{(?P<list>[^{}]+)\}|(?P<index>[^\W_])(?![^\W⁰-⁹¹²³]))"
 SCRIPT = re.compile(f"{RAISED}|{LOWERED}")
 VERBATIM = (
     nodes.literal,
@@ -40,10 +41,22 @@ def typeset(text: str) -> Iterator[nodes.Node]:
     yield nodes.Text(text[end:])
 
 
+def break_names(code: nodes.literal) -> None:
+    """Where a line may end inside a name; nothing of it is copied with the name."""
+    parts = re.split(r"(?<=\w[./_])(?=\w)", code.astext())
+    broken = [
+        part for name in parts for part in (nodes.raw("", "<wbr>", format="html"), nodes.Text(name))
+    ]
+    code.children.clear()
+    code.extend(broken[1:])
+
+
 def typeset_page(app: Sphinx, doctree: nodes.document, name: str) -> None:
     for text in list(doctree.findall(nodes.Text)):
         if SCRIPT.search(text) and not _is_verbatim(text):
             text.parent.replace(text, list(typeset(text)))
+    for code in doctree.findall(nodes.literal):
+        break_names(code)
 
 
 def _is_verbatim(node: nodes.Node) -> bool:

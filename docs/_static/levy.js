@@ -175,7 +175,7 @@
   function chainPicture(root) {
     // At α = 1.7 a hop takes some 3000 steps: in so many a chain without one is rare.
     const count = 20000;
-    const plot = new Plot(root.querySelector("canvas"), [0, count], [-6, 6]);
+    const plot = new Plot(root.querySelector("canvas"), [0, count], [-6, 7.5]);
     return (alpha) => {
       const eta = 0.02, cap = 0.5, factor = leadingFactor(Math.min(alpha, 2)), points = [];
       let x = -3.6, hops = 0, side = -1;
