@@ -45,6 +45,8 @@ html_title = "levymc"
 html_context = {"default_mode": "auto"}  # the theme complains of none
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
+html_show_search_summary = False  # they are fetched, which browsers refuse for files
 html_theme_options = {
     "show_toc_level": 2,
     "home_page_in_toc": True,
