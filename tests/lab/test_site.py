@@ -123,7 +123,9 @@ def test_pages_load_nothing_from_elsewhere(site):
     for page in pages:
         resources = _Resources()
         resources.feed(page.read_text("utf-8"))
-        assert not [address for address in resources.found if "//" in address], page
+        # What is written into the page itself may name a namespace.
+        elsewhere = [a for a in resources.found if "//" in a and not a.startswith("data:")]
+        assert not elsewhere, page
 
 
 @pytest.mark.nightly
@@ -162,4 +164,7 @@ def test_pictures_are_drawn(site, tmp_path):
     widths = re.findall(r"<canvas[^>]* width=\"(\d+)\"", made.stdout)
     assert len(widths) == 4
     assert all(int(width) > 200 for width in widths)
-    assert "CONSOLE" not in made.stderr, made.stderr
+    # The theme tells there, as no error, what it has set.
+    told = r'"\[PST\]: (Changed to auto mode|Scrolled sidebar) '
+    heard = [line for line in made.stderr.splitlines() if "CONSOLE" in line]
+    assert not [line for line in heard if not re.search(told, line)], made.stderr
