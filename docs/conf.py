@@ -41,7 +41,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 html_theme = "sphinx_book_theme"
-html_title = "levymc"
+html_title = f"levymc {release}"
 html_context = {"default_mode": "auto"}  # the theme complains of none
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
