@@ -22,7 +22,7 @@ PYTEST = -m pytest -q -n $(JOBS) --dist worksteal
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-demo: $(INSTALLED)  ## three samplers on a double well: table, picture and page
+demo: $(INSTALLED)  ## four samplers on a double well: table, picture and page
 	@$(BIN) -m levymc demo
 
 docs: $(INSTALLED)  ## the site, into docs/_build/html; a warning is an error

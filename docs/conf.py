@@ -21,6 +21,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "sections",  # Targets, Not valid when, Departures and citations of our docstrings
     "mathml",
+    "scripts",  # c_α and x^{1/α} in running text
 ]
 exclude_patterns = ["_build", "results/*/**"]
 nb_execution_mode = "off"  # the tests run every example
@@ -31,6 +32,7 @@ bibtex_reference_style = "author_year"
 
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True  # as written, not a module with its path
 autodoc_member_order = "groupwise"
 default_role = "py:obj"
 napoleon_google_docstring = True
@@ -39,9 +41,12 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 html_theme = "sphinx_book_theme"
-html_title = "levymc"
+html_title = f"levymc {release}"
+html_context = {"default_mode": "auto"}  # the theme complains of none
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
+html_show_search_summary = False  # they are fetched, which browsers refuse for files
 html_theme_options = {
     "show_toc_level": 2,
     "home_page_in_toc": True,

@@ -15,16 +15,20 @@ from sphinx.application import Sphinx
 HEADINGS = ("Targets", "Not valid when", "Bias", "Departures", "References", "Args, Raises")
 FIELD = re.compile(r"(?:^|(?<=\s\s))([a-z_]+(?:, [a-z_]+)*): +")
 SECTION = re.compile(rf"(?:^|(?<=\s\s))({'|'.join(HEADINGS)}): +")
+NAME = re.compile(r"`?[\w.]+`?")
+HIDDEN = "\ue000"  # a character that no docstring has
 KEYS = set(re.findall(r"^@\w+\{(\w+),", (Path(__file__).parents[2] / "refs.bib").read_text(), re.M))
-CITATION = re.compile(r"\[([a-z]+\d{4}[a-z]?)\](?!\()")
+CITATION = re.compile(r"\[([a-z]+\d{4}[a-z]*)\](?!\()")
 
 
 def headed(lines: list[str]) -> Iterator[str]:
     """The lines, with what stands behind a heading's name under that heading."""
+    is_under = False  # a heading; lines that hang below it would be taken for a definition
     for line in lines:
         rest, found = line, SECTION.search(line)
+        is_under = bool(line.strip()) and (is_under or bool(found))
         if not found:
-            yield line
+            yield line.strip() if is_under else line
         while found:
             if before := rest[: found.start()].rstrip():
                 yield before
@@ -33,6 +37,24 @@ def headed(lines: list[str]) -> Iterator[str]:
             found = SECTION.search(rest)
             if not found:
                 yield rest
+
+
+def returned(lines: list[str]) -> Iterator[str]:
+    """The lines, with what is returned, or warned of, below its heading, as Napoleon wants it.
+
+    It would take all before the first colon for a type; where that is more than a name, it is not.
+    """
+    is_first = False
+    for line in lines:
+        heading, colon, rest = line.partition(": ")
+        if colon and heading in ("Returns", "Warns"):
+            yield f"{heading}:"
+            line, is_first = f"    {rest}", heading == "Returns"
+        before, colon, after = line.partition(": ")
+        if is_first and colon and not NAME.fullmatch(before.strip()):
+            line = before + HIDDEN + after
+        yield line
+        is_first = line == "Returns:"
 
 
 def listed(lines: list[str]) -> Iterator[str]:
@@ -79,7 +101,26 @@ def rewrite_docstring(
 ) -> None:
     if what == "class":
         lines[:] = listed(lines)
-    lines[:] = [cited(line, ":cite:t:`{}`") for line in headed(list(literal(lines)))]
+    lines[:] = [
+        cited(line, ":cite:t:`{}`") for line in headed(list(returned(list(literal(lines)))))
+    ]
+
+
+def skips_alias(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out fields of a NamedTuple: its docstring has said what they are."""
+    return True if type(obj).__name__ == "_tuplegetter" else None
+
+
+def hide_colon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon would take what stands before the first colon for the type of a property."""
+    if what == "property" and lines:
+        lines[0] = lines[0].replace(": ", HIDDEN)
+
+
+def show_colon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = [line.replace(HIDDEN, ": ") for line in lines]
 
 
 def rewrite_page(app: Sphinx, name: str, source: list[str]) -> None:
@@ -88,5 +129,8 @@ def rewrite_page(app: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", hide_colon, priority=450)
+    app.connect("autodoc-process-docstring", show_colon, priority=600)
+    app.connect("autodoc-skip-member", skips_alias)
     app.connect("source-read", rewrite_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

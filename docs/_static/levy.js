@@ -173,22 +173,24 @@
   }
 
   function chainPicture(root) {
-    const plot = new Plot(root.querySelector("canvas"), [0, 4000], [-6, 6]);
+    // At α = 1.7 a hop takes some 3000 steps: in so many a chain without one is rare.
+    const count = 20000;
+    const plot = new Plot(root.querySelector("canvas"), [0, count], [-6, 7.5]);
     return (alpha) => {
-      const eta = 0.02, cap = 0.5, points = [];
+      const eta = 0.02, cap = 0.5, factor = leadingFactor(Math.min(alpha, 2)), points = [];
       let x = -3.6, hops = 0, side = -1;
-      for (let n = 0; n <= 4000; n++) {
-        points.push([n, x]);
-        const drift = -eta * leadingFactor(Math.min(alpha, 2)) * slope(x);
+      for (let n = 0; n <= count; n++) {
+        if (n % 5 === 0) points.push([n, x]);
+        const drift = -eta * factor * slope(x);
         const noise = alpha >= 2 ? Math.SQRT2 * gaussian() * Math.sqrt(eta) : Math.pow(eta, 1 / alpha) * stableDraw(alpha);
         x += drift / (1 + Math.abs(drift) / cap) + noise;
         if (side * x < -1) { side = -side; hops += 1; }
       }
       plot.begin();
-      plot.axes([0, 1000, 2000, 3000, 4000], [[-3.6, "-3.6"], [0, "0"], [3.6, "3.6"]]);
+      plot.axes([0, 5000, 10000, 15000, 20000], [[-3.6, "-3.6"], [0, "0"], [3.6, "3.6"]]);
       plot.curve(points, alpha >= 2 ? plot.colours.second : plot.colours.first, 0.9);
       const name = alpha >= 2 ? "ULA (α = 2)" : `FLA, α = ${alpha.toFixed(2)}`;
-      plot.legend([[`${name}: ${hops} ${hops === 1 ? "hop" : "hops"} in 4000 steps`, alpha >= 2 ? plot.colours.second : plot.colours.first]]);
+      plot.legend([[`${name}: ${hops} ${hops === 1 ? "hop" : "hops"} in ${count} steps`, alpha >= 2 ? plot.colours.second : plot.colours.first]]);
     };
   }
 

@@ -1,4 +1,35 @@
-"""Lévy-driven Markov chain Monte Carlo for JAX."""
+"""Lévy-driven Markov chain Monte Carlo for JAX: several modes, heavy tails, minibatches.
+
+Where to begin, by what you have; ``help`` of each has an example:
+
+- a log density, and no idea of its scales: `levymc.auto(logdensity_fn, key, starts)`, and then
+  ``print(result.report)``;
+- a model: `levymc.interop.numpyro.sample` and `levymc.interop.pymc.sample`;
+- a log density in NumPy: `levymc.interop.numpy.as_logdensity`;
+- more data than a gradient can take at once: `levymc.sgfla` or `levymc.sgld` with `levymc.batches`;
+- a function whose lowest minimum is wanted: `levymc.minimize`.
+
+A sampler, a run, and what to make of it:
+
+>>> import jax, jax.numpy as jnp, levymc
+>>> walk = levymc.levy_walk(levymc.targets.double_well, scale=1.0, alpha=1.2)
+>>> starts = jnp.full(4, -3.6)  # all in the left one of two wells
+>>> result = levymc.sample(walk, jax.random.key(0), starts, 20_000, progress=False)
+>>> bool((result.positions > 3).any(axis=1).all())  # and yet each has found the other
+True
+
+- Samplers, exact ones first: `levy_walk`, `mafla`, `proximal`; `flmc`, `fla`, `ula`, `underdamped`,
+  `stable_like`; of minibatches `sgfla`, `sgld`, `jumping`.  Each says what it targets and when it
+  is not valid.
+- Runs: `sample`, `iterate`; on disk `load`, `resume`; `enough` as a rule to stop by, `observe` for
+  statistics of runs that are too long to be kept.
+- Judging: `diagnostics.check` says in words what looks wrong; `diagnostics.summary`.
+- Parts: `stable`, the α-stable law; `riesz`, fractional derivatives; `drifts`, `integrators`,
+  `noises` and `schedules`, of which steps are made; `adapt`, the stages of `auto`; `models`,
+  `targets`, `theory`.
+
+In a shell ``levymc doctor`` shows what is installed, and ``levymc demo`` why jumps matter.
+"""
 
 import os as _os
 import signal as _signal
@@ -55,4 +86,4 @@ from levymc.run import resume as resume
 from levymc.run import sample as sample
 from levymc.run import whole as whole
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

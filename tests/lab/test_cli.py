@@ -60,6 +60,16 @@ def test_list_wraps_where_the_terminal_is_narrow(monkeypatch):
         assert {name, *framework.get(name).question.split()} <= set(words)
 
 
+@pytest.mark.parametrize("command", ["doctor", "run", "data list"])
+def test_tables_wrap_where_the_terminal_is_narrow(tmp_path, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(_workdir, "git_state", lambda: {"revision": "c0ffee", "dirty": False})
+    shown = run_toy(tmp_path) if command == "run" else levymc(*command.split())
+    lines = [line for line in shown.stdout.splitlines() if str(tmp_path) not in line]
+    assert max(map(cell_len, lines)) <= 60
+    assert "…" not in shown.stdout
+
+
 def test_version():
     assert levymc("version").stdout.startswith("levymc ")
     assert levymc("--version").stdout == levymc("version").stdout

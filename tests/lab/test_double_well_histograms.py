@@ -1,17 +1,22 @@
 """Figure 2 and the demo, at sizes of seconds."""
 
+import contextlib
 import dataclasses
+import io
 import json
+import re
 
 import jax
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 from levymc import diagnostics
 from levymc_lab import framework as experiments
 from levymc_lab.paper import _double_well as well
 from levymc_lab.paper import demo
 from levymc_lab.paper import double_well_histograms as histograms
+from levymc_lab.report import write_page
 
 TINY = histograms.Histograms(num_runs=3, num_steps=200)
 
@@ -121,14 +126,66 @@ def test_the_experiment_is_registered():
     assert experiments.get("double-well-histograms") is histograms.EXPERIMENT
 
 
-def test_demo_runs_in_a_folder_of_its_own(tmp_path, capsys):
-    tiny = with_sizes(demo.EXPERIMENT, demo.Demo(num_runs=2, num_steps=100))
-    out = demo.main(tmp_path / "demo", experiment=tiny)
-    assert out == tmp_path / "demo"
+def test_the_floor_of_the_distance_is_that_of_independent_draws():
+    """Over 2000 multinomial samples of 10 000.
+
+    False-alarm rate 1e-6 by McDiarmid's inequality, as a draw changes the mean by 1/(2e7) at most;
+    detects a floor that is off by 4 %.
+    """
+    law = well.masses() / well.masses().sum()
+    counts = np.random.default_rng(0).multinomial(10_000, law, 2000)
+    distances = np.abs(counts / 10_000 - law).sum(axis=1) / 2
+    bound = np.sqrt(np.log(2e6) / (2 * 2000 * 10_000))
+    assert distances.mean() == pytest.approx(well.floor(10_000), abs=bound)
+
+
+TINY_DEMO = demo.Demo(num_runs=2, num_steps=100, auto_budget=2000)
+
+
+@pytest.fixture(scope="module")
+def demo_folder(tmp_path_factory):
+    """What the demo leaves, and prints on 60 columns."""
+    tiny, printed = with_sizes(demo.EXPERIMENT, TINY_DEMO), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setenv("COLUMNS", "60")
+        out = demo.main(tmp_path_factory.mktemp("out") / "demo", experiment=tiny)
+    return out, printed.getvalue()
+
+
+def test_demo_runs_in_a_folder_of_its_own(demo_folder):
+    out, _ = demo_folder
     results = experiments.load(out / "double-well")
     assert results.manifest["command"] == "levymc demo"
-    assert results.tables["scores"]["sampler"].tolist() == ["ULA", "FLA", "FLMC"]
+    names = ["ULA", "FLA", "FLMC", "levymc.auto"]
+    assert results.tables["scores"]["sampler"].tolist() == names
     assert results.figure("double-well", "png").stat().st_size > 10_000
-    shown = capsys.readouterr().out
-    assert all(text in shown for text in ("FLMC", "1.000", "double-well.png"))
     assert json.loads((out / "double-well" / "manifest.json").read_text())["dtype"] == "float32"
+
+
+def test_demo_explains_its_table_on_60_columns(demo_folder):
+    _, shown = demo_folder
+    table, _, rest = shown.partition("TV: Total variation")
+    assert max(map(cell_len, table.splitlines())) <= 60
+    assert all(word in table for word in ("left mass", "(0.543)", "hops a", "draws", "seconds"))
+    (last,) = (line for line in table.splitlines() if "levymc.auto" in line)
+    assert re.search(r" 0\.\d{3} ± 0\.\d{3} .* \d+\.\d$", last)  # nothing is parted or cut
+    assert "FLMC's left mass is" in " ".join(rest.split())
+    assert "double-well.png" in rest
+
+
+def test_the_demo_has_a_page_about_the_demo(demo_folder):
+    out, _ = demo_folder
+    text = write_page(out).read_text("utf-8")
+    assert "<h1>A double well, four samplers</h1>" in text
+    assert "Total variation, the share of the draws" in text
+    for words in ("run again", "Verdicts", "published ones", 'href="#summary"'):
+        assert words not in text
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(0.04, "is Monte Carlo error"), (0.3, "is more than")]
+)
+def test_demo_blames_chance_only_where_the_check_holds(error, words):
+    row = {"sampler": "FLMC", "hops": 8.0, "runs": 32, "left_mass_error": error}
+    row |= {"left_mass_spread": 0.01, "left_mass": well.LEFT_MASS + error}
+    assert words in demo._on_left_mass(row, [well.check_left_mass(row)])

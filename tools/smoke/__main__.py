@@ -1,5 +1,7 @@
 """Build sdist and wheel, and use the wheel in empty environments: one without extras, one for each.
 
+One more has the extras that README.md begins with, and runs its code.
+
 ``make smoke`` tries all, ``make smoke SMOKE="--python /path/to/python3.13 numpyro pymc"`` some, by
 another Python than the one that built the wheel.  The wheel is built from the sdist, so that both
 are tried, and each environment gets the newest versions that there are.  The programs beside this
@@ -7,6 +9,7 @@ one, ``with_<extra>.py``, are what somebody who asks for the extra does first.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,8 +19,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-FOR_CHECKOUTS = {"bench", "dev"}  # what they are for is not in the wheel
-ALONE = "nothing"
+FOR_CHECKOUTS = {"bench", "dev", "docs"}  # what they are for is not in the wheel
+ALONE, README = "nothing", "readme"
 
 
 def main() -> None:
@@ -25,7 +28,7 @@ def main() -> None:
     parser.add_argument("extras", nargs="*", help="all of pyproject.toml if not given")
     parser.add_argument("--python", default=sys.executable, help="that of the environments")
     given = parser.parse_args()
-    extras = given.extras or [ALONE, *declared_extras()]
+    extras = given.extras or [ALONE, README, *declared_extras()]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = build(folder / "dist")
@@ -50,7 +53,7 @@ def build(folder: Path) -> Path:
 def is_useful(wheel: Path, extra: str, base: str, folder: Path) -> bool:
     """Whether the program of an extra runs where there is nothing but the wheel and its extra."""
     began = time.monotonic()
-    asked = str(wheel) if extra == ALONE else f"{wheel}[{extra}]"
+    asked = str(wheel) if extra == ALONE else f"{wheel}[{brought(extra)}]"
     environment, python = folder / "environment", folder / "environment" / "bin" / "python"
     run("-m", "uv", "venv", "--quiet", "--python", base, str(environment))
     run("-m", "uv", "pip", "install", "--quiet", "--python", str(python), asked)
@@ -61,6 +64,13 @@ def is_useful(wheel: Path, extra: str, base: str, folder: Path) -> bool:
     if done.returncode:
         print(done.stdout, done.stderr, sep="\n", file=sys.stderr)
     return not done.returncode
+
+
+def brought(extra: str) -> str:
+    """The extras to install: those that README.md begins with, or the one that is named."""
+    if extra != README:
+        return extra
+    return re.findall(r"pip install '\.\[(.+?)\]'", (ROOT / "README.md").read_text("utf-8"))[0]
 
 
 def run(*arguments: str, quiet: bool = False) -> None:

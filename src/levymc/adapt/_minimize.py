@@ -63,9 +63,10 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
     relaxation begins with the curvature that the walker's last one found, and ends as soon as it is
     not foreseen to pass the test.  The lowest point is relaxed to rounding in the end.
 
-    Targets: the lowest minimum that it meets; nothing tells whether there is a lower one.  Not
-    valid when: the function has no gradient, or is unbounded below (that is refused where it is
-    seen).  For a convex function any local method is cheaper.
+    Targets: the lowest minimum that it meets; nothing tells whether there is a lower one.
+
+    Not valid when: the function has no gradient, or is unbounded below (that is refused where it
+    is seen).  For a convex function any local method is cheaper.
 
     Args:
         function: U, a real number, of any pytree; differentiable by JAX.

@@ -26,7 +26,7 @@ def grad_estimator(
     Args:
         logprior_fn: log p(x).
         loglikelihood_fn: log p(y_i | x) of one data point, called as (position, data point).
-        data_size: N.
+        data_size: N, the number of all data points.
 
     Examples:
         >>> import jax.numpy as jnp, levymc

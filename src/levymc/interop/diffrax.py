@@ -44,16 +44,16 @@ class LevyMotion(diffrax.AbstractPath[Any]):
 
     Targets: the law of the motion exactly, at the times of the grid.
 
-    Not valid when:
+    Not valid when: one of these holds.
 
-    - a step begins or ends off the grid, which is an error when it is made.  With
+    - A step begins or ends off the grid, which is an error when it is made.  With
       `diffrax.ConstantStepSize` let `dt0` be whole cells; with `diffrax.StepTo` take its times
       from `times`.  `diffrax.PIDController` chooses steps of its own and cannot be used; nor can
       `dt0=None`, or anything that asks for a derivative.
-    - the noise is multiplied by what depends on the solution, and the solver is another than
+    - The noise is multiplied by what depends on the solution, and the solver is another than
       `diffrax.Euler`.  That converges to the Itô solution.  Heun's and other methods of higher
       order aim at Stratonovich's, which a jump does not have; with additive noise they are right.
-    - the solver needs a Lévy area, as those for additive Brownian noise do: it is refused.
+    - The solver needs a Lévy area, as those for additive Brownian noise do: it is refused.
 
     At α = 2 the motion is √2 times Brownian motion.  `SaveAt` may ask for any times: what lies
     between the steps is interpolated.  A solution may be differentiated with respect to its start
@@ -88,7 +88,7 @@ class LevyMotion(diffrax.AbstractPath[Any]):
         >>> solution.ys.shape
         (1, 3)
 
-    References: Departures: [simsekli2017], section 2, has the motion, and nothing of solvers.
+    References: [simsekli2017], section 2.  Departures: the paper has the motion, and no solvers.
     """
 
     t0: Array  # type: ignore[misc]  # class variables to type checkers, fields to Equinox

@@ -212,7 +212,7 @@ def _show(results: "Results") -> None:
     table.add_column("check", overflow="fold")
     table.add_column("measured", justify="right", no_wrap=True)
     table.add_column("expected", no_wrap=True)
-    table.add_column("outcome", no_wrap=True)
+    table.add_column("outcome", min_width=len("✗ missed,"))
     for check in results.checks:
         mark = MARKS[check.outcome]
         table.add_row(escape(check.name), f"{check.measured:.4g}", check.expected, mark)

@@ -69,6 +69,9 @@ class Experiment:
     shows_parts: `summarise` takes the results of any of the cells but none, and what follows
         works on such tables: then a run that is not finished is shown by the cells it has.
     runs_alone: its cells measure seconds: one at a time, on this machine, whatever `jobs`.
+    introduction: of an experiment that is no part of the paper: with these sentences, in the place
+        of those on the paper, begins a page on it alone.
+    terms: what words in tables and figures mean, for readers who have never met them.
     """
 
     name: str
@@ -87,6 +90,8 @@ class Experiment:
     needs: Callable[[Any], None] | None = None
     shows_parts: bool = False
     runs_alone: bool = False
+    introduction: str = ""
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, profile: str) -> Any:
         """The configuration of a profile, or a ValueError that names those there are."""

@@ -282,6 +282,8 @@ def _new_manifest(
         **experiment.identity(profile, seed),
         "num_cells": num_cells,
         "captions": dict(experiment.captions),
+        "introduction": experiment.introduction,
+        "terms": dict(experiment.terms),
         "tables": [],
         "git": git_state(),
         "sessions": [],

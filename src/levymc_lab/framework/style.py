@@ -24,6 +24,7 @@ SAMPLERS = {
     "FLMC": BLUE,
     "MAFLA": GREEN,
     "Lévy walk": PURPLE,
+    "levymc.auto": ORANGE,
 }
 
 STYLE: Any = {

@@ -103,6 +103,18 @@ def masses() -> Float[np.ndarray, " bin"]:
     return density(points) @ NODE_WEIGHTS * half[:, 0]
 
 
+def floor(num_draws: int) -> float:
+    """The mean total variation of independent draws from the law itself, as `scores` has it.
+
+    A bin's count is nearly normal: its mean absolute error is √(2 p(1-p) / πn).
+
+    >>> round(floor(10_000), 3)
+    0.016
+    """
+    law = masses()
+    return float(np.sqrt(2 * law * (1 - law) / (np.pi * num_draws)).sum() / 2)
+
+
 def _log_density(x: np.ndarray) -> np.ndarray:
     """As `levymc.targets.double_well`, in NumPy: that one follows JAX's precision."""
     return np.asarray(-((x + 5) * (x + 1) * (x - 1.02) * (x - 5) / 10 + 0.5))
@@ -194,18 +206,22 @@ def check_ula(row: dict[str, Any]) -> Check:
     )
 
 
-def check_left_mass(row: dict[str, Any]) -> Check:
+def part_of_start(row: Mapping[str, Any]) -> float:
     """Two wells as a chain of two states: the start's part in the mean over a run is τ/T.
 
     As hops come at the rate 2p(1-p)/τ, that part is (1-p) · 2p(1-p) / hops.
     """
-    start = 2 * LEFT_MASS * (1 - LEFT_MASS) ** 2 / max(row["hops"], 1e-9)
+    return float(2 * LEFT_MASS * (1 - LEFT_MASS) ** 2 / max(row["hops"], 1e-9))
+
+
+def check_left_mass(row: dict[str, Any]) -> Check:
+    """How far chance and the start may put the share of the draws left of zero."""
     quantile = student_t.isf(FALSE_ALARM / 2, row["runs"] - 1)
     return Check.near(
         f"mass left of zero, {row['sampler']}",
         LEFT_MASS + row["left_mass_error"],
         LEFT_MASS,
-        start + quantile * row["left_mass_spread"],
+        part_of_start(row) + quantile * row["left_mass_spread"],
         reason=f"Student's t over independent runs, false-alarm rate {FALSE_ALARM:g}, and what "
         "their start in the left well leaves",
     )

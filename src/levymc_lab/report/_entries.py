@@ -22,8 +22,8 @@ STATES = {
 # What the page takes from a manifest; a field of another type counts as absent.
 FIELDS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("title", "paper_item", "question", "command", "profile"), str),
-    **dict.fromkeys(("dtype", "platform", "started", "finished", "status"), str),
-    **dict.fromkeys(("config", "captions", "versions", "git", "cells", "checksums"), dict),
+    **dict.fromkeys(("introduction", "dtype", "platform", "started", "finished", "status"), str),
+    **dict.fromkeys(("config", "captions", "terms", "versions", "git", "cells", "checksums"), dict),
     **dict.fromkeys(("format", "seed", "num_cells", "host_cores"), int),
     "sessions": list,
     "wall_seconds": (int, float),

@@ -130,7 +130,7 @@ def matrix_factorization(
 
     Args:
         num_users, num_items: U and I.
-        rank: L.
+        rank: L, the columns of the factors.
         center: μ, such as the mean of the ratings for training.
         biases: give each user and item a bias.
         noise_precision: τ > 0.

@@ -98,7 +98,7 @@ def annealed_loglikelihood(
         position: the weights.
         images: (N, D) of 0 and 1.
         base_rate: of each pixel, or one number, in (0, 1): `pixel_rates` of training images.
-        num_temperatures: T.
+        num_temperatures: T, of the ladder.
         num_particles: R, for each image.
         reverse_from: hidden units (N, J), to walk backwards from.
         weight_last: update the weight after the move, as some published code does: wrong, and
