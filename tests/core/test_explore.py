@@ -9,7 +9,15 @@ from tests.core import mixtures
 
 from levymc import targets
 from levymc.adapt import explore
-from levymc.adapt._explore import Atlas, Jumps, Mode, Modes, unseen_modes
+from levymc.adapt._explore import (
+    FLOOR,
+    Atlas,
+    Jumps,
+    Mode,
+    Modes,
+    inverse_curvature,
+    unseen_modes,
+)
 from levymc.adapt._ladder import begin, run
 from levymc.adapt._reference import laplace
 from levymc.adapt._relax import TOP, relax, steps_of
@@ -210,3 +218,14 @@ def test_evaluations_are_counted_truthfully():
     before, spent = counted.since(0), target.evaluations
     run(target, jax.random.key(1), ladder, 10)
     assert counted.since(before) == target.evaluations - spent
+
+
+def test_directions_of_little_curvature_stay_eigenvectors():
+    """A floor that made their variances equal would lose the axes of the widest coordinates."""
+    turn, _ = np.linalg.qr(np.random.default_rng(3).standard_normal((5, 5)))
+    curvatures = np.array([1.0, 1e-3, 1e-6, 1e-7, 1e-8])
+    variances, vectors = np.linalg.eigh(inverse_curvature(-turn * curvatures @ turn.T))
+    np.testing.assert_allclose(np.abs(np.sum(vectors * turn, axis=0)), 1.0, atol=1e-6)
+    assert 1 / FLOOR < variances[-1] / variances[0] < 1.3 / FLOOR
+    flat = inverse_curvature(np.diag([-1.0, 0.0]))
+    assert 1 / FLOOR < flat[1, 1] < 1.3 / FLOOR

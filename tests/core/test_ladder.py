@@ -69,3 +69,21 @@ def test_what_nuts_cannot_take_over_is_not_given_up(rounds_of):
     assert rounds_of(poor, prior(degrees=30.0)) == 5  # many modes in one
     assert rounds_of(poor, prior(), has_gradient=False) == 5
     assert rounds_of(poor, prior(), local=object()) == 5
+
+
+def test_jumps_along_an_axis_go_to_where_modes_are_known():
+    """Though all draws are on one side: else nothing would ever be on the other."""
+    rng = np.random.default_rng(0)
+    draws = _ladder.Draws(rng.normal(-3, 0.1, (8, 40, 2)), np.zeros((8, 40)), np.zeros((8, 40)))
+    corners = np.array([[-3.0, -3.0], [3.0, -3.0], [-3.0, 3.0], [3.0, 3.0]])
+    about = {"basis": np.eye(2), "shape": 0.01 * np.eye(2), "known": corners}
+    remembered = _ladder._remembering(LadderOf(**about), draws)
+    assert remembered["values"].shape == (2, _ladder.NUM_VALUES)
+    assert np.all(np.sum(remembered["values"] > 0, axis=1) == 2)
+
+
+class LadderOf(SimpleNamespace):
+    """As much of a ladder as is asked for; what is replaced in it is given back."""
+
+    def _replace(self, **changes):
+        return changes

@@ -12,6 +12,7 @@ from tests.bounds import dkw_bound
 
 from levymc import adapt
 from levymc.adapt import TailMap
+from levymc.adapt._tail_map import fit
 
 FALSE_ALARM = 1e-8
 RANDOM = np.random.default_rng(7)
@@ -162,6 +163,25 @@ def test_axes_are_found_the_better_the_further_draws_are_out():
     shares = np.abs(np.linalg.solve(fitted.map.turn, axes(size)))
     assert np.max(np.sort(shares, axis=1)[:, -2] / np.max(shares, axis=1)) < 0.04
     assert set(np.argmax(shares, axis=1)) == set(range(size))
+
+
+def test_tails_are_mapped_along_the_axes_of_a_covariance_that_is_given():
+    """Cauchy laws of scales 1e-2 to 1e2 along axes of their own: draws alone do not tell those."""
+    turn = axes(6)
+    turn, _ = np.linalg.qr(turn)
+    scales = np.geomspace(1e-2, 1e2, 6)
+    flat = np.random.default_rng(8).standard_cauchy((1000, 6)) * scales @ turn.T
+    fitted = fit(flat, covariance=turn * scales**2 @ turn.T)
+    assert fitted.kind == "principal"
+    found = fitted.map.turn / np.linalg.norm(fitted.map.turn, axis=0)
+    np.testing.assert_allclose(np.abs(np.sum(found * turn, axis=0)), 1.0, atol=1e-9)
+    assert fit(flat).gain < fitted.gain
+
+
+def test_a_covariance_whose_axes_are_wrong_is_not_followed():
+    draws = np.random.default_rng(9).standard_cauchy((1000, 4))
+    turn, _ = np.linalg.qr(axes(4))
+    assert fit(draws, covariance=turn * np.arange(1.0, 5) @ turn.T).kind == "coordinatewise"
 
 
 def test_axes_are_not_turned_for_nothing():

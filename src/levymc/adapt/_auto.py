@@ -317,7 +317,8 @@ class _Run:
             return None
         most = min(int(NEIGHBOURS_SHARE * self.plan.budget), 300 * self.target.dimension)
         basis = neighbour_basis(self.target, jax.random.fold_in(self.key_search, 0), modes, most)
-        return Directions(basis, modes.covariance[int(np.argmax(modes.logdensity))])
+        best = int(np.argmax(modes.logdensity))
+        return Directions(basis, modes.covariance[best], modes.location)
 
     def finished(self, sampled: Sampled) -> AutoResult:
         target, (result, ladder, modes, _, basins) = self.target, sampled

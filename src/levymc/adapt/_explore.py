@@ -28,6 +28,7 @@ AWAY = 6.0  # standard deviations, for which the resolution is stated
 AT_A_DISTANCE = 0.12  # of all jumps lead there, for each unit of log distance
 PATIENCE = 0.08  # of the budget may pass without a new mode
 FLOOR = 1e-5  # of the curvatures, in units of the largest
+SOFT, LOWEST = 0.01, 1e-10  # below it they differ by this power, down to that part of it
 POLISHED = 0.01  # nats that a Newton step would still gain
 MOST_POLISHING = 6
 NUM_BETWEEN = 7  # points on the segment between two modes
@@ -444,10 +445,15 @@ def neighbour_basis(target: Target, key: Any, modes: Modes, budget: int) -> np.n
 
 
 def inverse_curvature(hessian: np.ndarray) -> np.ndarray:
-    """|−H|⁻¹, with eigenvalues that are neither negative nor negligible."""
+    """|−H|⁻¹, with eigenvalues that are neither negative nor negligible.
+
+    Those below the floor are raised to nearly the same: were they equal, their eigenvectors would
+    be lost, which are the axes of independent coordinates with very different scales.
+    """
     eigenvalues, vectors = np.linalg.eigh(-hessian)
     sizes = np.abs(eigenvalues)
-    sizes = np.maximum(sizes, FLOOR * max(sizes.max(), 1e-300))
+    floor = FLOOR * max(sizes.max(), 1e-300)
+    sizes = np.maximum(sizes, floor * np.clip(sizes / floor, LOWEST, 1.0) ** SOFT)
     return (vectors / sizes) @ vectors.T
 
 

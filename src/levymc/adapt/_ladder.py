@@ -33,6 +33,7 @@ TRIAL = 256  # draws of the reference, to see whether one rung will do
 FIRST_DEGREES = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, np.inf)  # of freedom, for one mode
 ENOUGH = 0.25  # harmonic acceptance for that
 NUM_VALUES = 128  # that a kernel along an axis remembers
+NUM_KNOWN = 32  # of them, at the most, are those of modes
 TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
 LEAST_SHARE = 0.05  # of far values: no axis is left out
@@ -48,6 +49,8 @@ class Ladder(NamedTuple):
     basis, other_basis: along whose columns jumps are made, and may be made instead; `other_rate` is
         how often far ones were accepted along those.
     values: remembered along the axes; empty where no jumps are made along them.
+    known: where modes are.  Draws of a short round may all be on one side along an axis; were they
+        all that is remembered, no jump along it would ever go to the other.
     local_cost: evaluations of a local move by another sampler, on average; 0 if there is none.
     """
 
@@ -66,6 +69,7 @@ class Ladder(NamedTuple):
     shape: np.ndarray
     other_basis: np.ndarray
     other_rate: float
+    known: np.ndarray
     local_cost: float
 
     @property
@@ -112,10 +116,11 @@ class Ladder(NamedTuple):
 
 
 class Directions(NamedTuple):
-    """A basis to jump along, and the covariance of a mode, by which what is far is told."""
+    """A basis to jump along, the covariance of a mode, by which what is far is told, and modes."""
 
     basis: np.ndarray
     shape: np.ndarray
+    known: np.ndarray
 
 
 class Draws(NamedTuple):
@@ -157,6 +162,7 @@ def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = 
         prior.covariances[0] if directions is None else directions.shape,
         nothing if directions is None else directions.basis,
         -1.0,
+        prior.means if directions is None else directions.known,
         0.0 if target.local is None else FIRST_COST,
     )
     return ladder._replace(chances=_chances(ladder))
@@ -435,8 +441,14 @@ def is_one_mode(target: Target, prior: Fit) -> bool:
 
 def _remembering(ladder: Ladder, draws: Draws) -> Ladder:
     flat = _joined(draws.points[:, draws.points.shape[1] // 4 :])
-    chosen = flat[np.linspace(0, len(flat) - 1, NUM_VALUES).astype(int)]
+    modes = _spread(ladder.known, min(NUM_KNOWN, len(ladder.known)))
+    chosen = np.concatenate([modes, _spread(flat, NUM_VALUES - len(modes))])
     values = np.linalg.solve(ladder.basis, chosen.T)
     inverse = np.linalg.inv(ladder.basis)
     deviations = np.sqrt(np.einsum("ij,jk,ik->i", inverse, ladder.shape, inverse))
     return ladder._replace(values=values, widths=deviations / 2)
+
+
+def _spread(rows: np.ndarray, count: int) -> np.ndarray:
+    """So many of the rows, evenly."""
+    return rows[np.linspace(0, len(rows) - 1, count).astype(int)]

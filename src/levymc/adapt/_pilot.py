@@ -17,9 +17,9 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, sample
 
 from ._adapted import Adapted, counts, last, shaped, too_small, whole
-from ._tail_map import Fitted, fit, flat_draws, identity, linear
+from ._tail_map import Fitted, fit, flat_draws, identity, linear, principal_axes
 
-VISITS = 200  # of each coordinate by each chain
+VISITS = 200  # of each coordinate by each chain; fewer of an axis, where there are more axes
 FEWEST_VISITS = 40  # with fewer, a given covariance serves better
 FEWEST_DRAWS = 20  # of all chains together, for a fit
 WALK_ACCEPTANCE = 0.3
@@ -78,7 +78,8 @@ class Pilot(SamplingAlgorithm[PilotState]):
     def step(self, key: Array, state: PilotState, *minibatch: Any) -> tuple[PilotState, PilotInfo]:
         key_noise, key_accept = jax.random.split(key)
         flat, unflatten = ravel_pytree(state.position)
-        axis = state.step % flat.size
+        num_axes = state.log_scales.size
+        axis = state.step % num_axes
         length = jnp.exp(state.log_scales[axis]) * self.jump.draw(key_noise, (), flat.dtype)
         proposed = unflatten(flat + length * jnp.asarray(self.axes, flat.dtype)[:, axis])
         logdensity = self.logdensity_fn(proposed)
@@ -87,7 +88,7 @@ class Pilot(SamplingAlgorithm[PilotState]):
         change = jnp.where(is_known, logdensity - state.logdensity, -jnp.inf)
         rate = jnp.exp(jnp.minimum(change, 0.0))
         is_accepted = jax.random.uniform(key_accept, dtype=rate.dtype) < rate
-        gain = jnp.maximum(LAST_GAIN, 10.0 ** (-(state.step // flat.size) / self.visits))
+        gain = jnp.maximum(LAST_GAIN, 10.0 ** (-(state.step // num_axes) / self.visits))
         rate = rate.astype(flat.dtype)
         move = (gain * (rate - WALK_ACCEPTANCE)).astype(flat.dtype)
         kept = jax.tree.map(
@@ -102,7 +103,7 @@ class Pilot(SamplingAlgorithm[PilotState]):
 
 
 class Piloted(NamedTuple):
-    """A run of the pilot with a draw of each sweep over the axes, and what it cost."""
+    """A run of the pilot with as many draws as sweeps over d axes, and what it cost."""
 
     result: Result
     num_sweeps: int
@@ -123,12 +124,13 @@ def walk(
     axes: np.ndarray,
     log_scales: np.ndarray,
 ) -> Piloted | None:
-    """As many sweeps over the axes as the budget has room for, at most 200; one draw of each."""
+    """As many sweeps over d axes as the budget has room for, at most 200; one draw of each."""
     num_chains, size = counts(positions)
     num_sweeps = min(VISITS, (budget // num_chains - 1) // size)
     if num_sweeps < 1:
         return None
-    walk = Pilot(logdensity_fn, jump, axes, log_scales, float(num_sweeps))
+    visits = num_sweeps * size / axes.shape[1]
+    walk = Pilot(logdensity_fn, jump, axes, log_scales, visits)
     result = whole(sample(walk, key, positions, num_sweeps * size, thin=size, progress=False))
     return Piloted(result, num_sweeps, num_chains * (1 + num_sweeps * size))
 
@@ -161,10 +163,11 @@ def pilot_map(
     begin = Fitted(identity(size), "linear", 0.0)
     axes, scales = np.eye(size), first_scales(positions)
     if covariance is not None:
-        axes = np.linalg.cholesky(covariance)
+        # Tails may be heavy along the coordinates or along the axes of the curvature.
+        axes = np.column_stack([np.linalg.cholesky(covariance), principal_axes(covariance)])
         center = flat_draws(jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], positions))
         begin = Fitted(linear(np.median(center, axis=0), covariance), "given", 0.0)
-        scales = np.ones(size)
+        scales = np.ones(axes.shape[1])
         if allowed // num_chains < FEWEST_VISITS * size:
             return _First(begin, positions), 0
     walked = walk(

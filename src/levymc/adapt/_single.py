@@ -26,6 +26,7 @@ KINDS_IN_WORDS = {
     "linear": "linear map, as no tail is heavy",
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
+    "principal": "map of the tails along the axes of the curvature at the mode",
     "turned": "map of the tails along axes of their own",
 }
 LEAST_LEFT = 500  # evaluations, to warm up and to draw

@@ -2,6 +2,7 @@ r"""A map that turns a normal law into one like the target: skew, with tails as 
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -158,8 +159,9 @@ def flat_draws(draws: Any) -> np.ndarray:
 def fit(
     flat: np.ndarray, kinds: tuple[str, ...] = KINDS, covariance: np.ndarray | None = None
 ) -> Fitted:
-    """The same of vectors; the linear map of a covariance that is given is one more to choose from.
+    """The same of vectors; two maps of a covariance that is given are more to choose from.
 
+    One is linear, the other ("principal") coordinatewise along its principal axes.
     Tails are accepted if they tell more of most draws that they were not fitted to than straight
     lines do: in many coordinates every fit knows the draws that it has seen better than the law.
     Most, not the mean, which a few draws far out decide; which tails, all draws decide.
@@ -173,18 +175,34 @@ def fit(
     base = _mean_log(_fit_linear(flat), flat)
     best = _Judged(Fitted(straight[chosen](flat), chosen, 0.0), values[chosen])
     if "linear" not in kinds:
-        bent = [_bent(kind, flat, base) for kind in kinds]
+        bent = [_bent(BENT, kind, flat, base) for kind in kinds]
         return max(filter(None, bent), key=lambda one: one.gain, default=best.fitted)
     margin = 0.05 + 0.01 * flat.shape[1]
-    for kind in kinds:
-        if kind in ("coordinatewise", "elliptical"):
-            found = _bent(kind, flat, base, max(best.fitted.gain, margin))
-            best = _judged(found, halves, values[chosen]) or best
-    if "turned" in kinds and best.fitted.kind in BENT:
+    fits = {kind: BENT[kind] for kind in kinds if kind in BENT}
+    turned = fits.pop("turned", None)
+    if covariance is not None and turned is not None:
+        fits["principal"] = partial(_fit_along, axes=principal_axes(covariance))
+    for kind in fits:
+        found = _bent(fits, kind, flat, base, max(best.fitted.gain, margin))
+        best = _judged(fits, found, halves, values[chosen]) or best
+    if turned is not None and best.fitted.kind in fits:
         # It has more numbers than the others, and is slow to fit: only where they see tails.
-        found = _bent("turned", flat, base, best.fitted.gain + margin)
-        best = _judged(found, halves, best.on_unseen) or best
+        found = _bent(BENT, "turned", flat, base, best.fitted.gain + margin)
+        best = _judged(BENT, found, halves, best.on_unseen) or best
     return best.fitted
+
+
+def principal_axes(covariance: np.ndarray) -> np.ndarray:
+    """The eigenvectors as columns, each as long as its standard deviation.
+
+    Independent heavy tails reach far along axes of their own.  Where their scales differ, those are
+    the eigenvectors; along the columns of any other root of the covariance one leaves all of them.
+    """
+    variances, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(variances)
+
+
+Fits = dict[str, Callable[[np.ndarray], TailMap | None]]
 
 
 class _Judged(NamedTuple):
@@ -194,18 +212,20 @@ class _Judged(NamedTuple):
     on_unseen: np.ndarray
 
 
-def _bent(kind: str, flat: np.ndarray, base: float, least: float = -math.inf) -> Fitted | None:
+def _bent(
+    fits: Fits, kind: str, flat: np.ndarray, base: float, least: float = -math.inf
+) -> Fitted | None:
     """The map of that kind, if it gains more than the least."""
-    found = BENT[kind](flat)
+    found = fits[kind](flat)
     gain = -math.inf if found is None else _mean_log(found, flat) - base
     return Fitted(found, kind, gain) if found is not None and gain > least else None
 
 
 def _judged(
-    found: Fitted | None, halves: tuple[np.ndarray, np.ndarray], others: np.ndarray
+    fits: Fits, found: Fitted | None, halves: tuple[np.ndarray, np.ndarray], others: np.ndarray
 ) -> _Judged | None:
     """The same, if it tells more than others of most draws that it was not fitted to."""
-    half = None if found is None else BENT[found.kind](halves[0])
+    half = None if found is None else fits[found.kind](halves[0])
     if found is None or half is None:
         return None
     on_unseen = log_density(half, halves[1])
@@ -466,13 +486,18 @@ def _fit_turned(flat: np.ndarray) -> TailMap | None:
     median = np.median(flat, axis=0)
     factor = np.linalg.cholesky(_tyler(flat - median))
     whitened = _solve(factor, flat - median, np)
-    axes = factor @ np.linalg.inv(unmixing(whitened, _share(count, size)))
-    axes /= math.exp(np.linalg.slogdet(axes)[1] / size)
+    return _fit_along(flat, factor @ np.linalg.inv(unmixing(whitened, _share(count, size))))
+
+
+def _fit_along(flat: np.ndarray, axes: np.ndarray) -> TailMap:
+    """Coordinatewise along the columns."""
+    axes = axes / math.exp(np.linalg.slogdet(axes)[1] / len(axes))
+    median = np.median(flat, axis=0)
     along = _fit_coordinates(np.linalg.solve(axes, (flat - median).T).T)
     return _replace(along, location=median + axes @ along.location, turn=axes)
 
 
-BENT: dict[str, Callable[[np.ndarray], TailMap | None]] = {
+BENT: Fits = {
     "coordinatewise": _fit_coordinates,
     "elliptical": _fit_radius,
     "turned": _fit_turned,
