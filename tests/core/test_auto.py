@@ -4,6 +4,7 @@ Its kernels are tested by themselves in test_adapt_moves.py and test_tempered.py
 """
 
 import dataclasses
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from levymc import diagnostics
 from levymc.adapt import _auto, _many
 from levymc.adapt._auto import has_usable_gradient
 from levymc.adapt._many import too_few
+from levymc.adapt._outcome import counted
 from levymc.adapt._stages import identity_of
 from levymc.adapt._target import Target
 from levymc.run import StoreError
@@ -86,8 +88,15 @@ def test_the_report_promises_what_was_found_only(whole):
     assert "given the modes found" in whole.report
     assert "chance that the next finds one" in whole.report
     assert "unimodal" not in whole.report.lower()
+    assert "log mass by Laplace" in whole.report  # which need not add up to the evidence
     for source in Path(_auto.__file__).parent.glob("*.py"):
         assert "unimodal" not in source.read_text(), source
+
+
+def test_words_of_the_report_fit_their_numbers(whole):
+    assert counted(1, "rung") == "1 rung"
+    assert counted(4, "t law") == "4 t laws"
+    assert not re.search(r"\b1 (rungs|t laws|times)\b", whole.report)
 
 
 def test_the_budget_is_kept(whole):

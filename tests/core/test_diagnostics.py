@@ -425,6 +425,14 @@ def test_chains_that_have_not_converged():
     assert report.kinds[0] == "not converged"
 
 
+def test_the_remedy_names_proposals_only_where_there_are_some():
+    wandering = np.cumsum(noise(4, 1000), axis=1)
+    assert "proposals are accepted" in str(check(made(wandering, acceptance=0.5)))
+    unadjusted = str(check(made(wandering, acceptance=1.0)))
+    assert "proposals" not in unadjusted
+    assert "a larger step size or scale moves faster, but is more biased" in unadjusted
+
+
 def test_weights_of_decreasing_steps():
     weights = np.broadcast_to(1.0 / np.arange(1, 2001) ** 0.9, (4, 2000))
     report = check(made(noise(4, 2000), weights=weights))

@@ -91,6 +91,22 @@ def test_tasks_of_a_slurm_job_compute_together(slurm):
 
 @pytest.mark.nightly
 @pytest.mark.slow
+def test_processes_of_the_page_on_scale_share_data(tmp_path):
+    """The script of the page by its own launcher, with the model of the page on minibatches."""
+    model = re.findall(r"^def .*?\n(?=\n\n)", blocks("minibatches.md", "python")[0], re.M | re.S)
+    (script,) = blocks("../scale.md", "python")
+    small = script.replace(" 10_000,", " 20,").replace("100_000", "100")
+    assert small.count(" 20,") == small.count(" 100,") == 1
+    (tmp_path / "script.py").write_text("\n\n".join([*model, small, "print(run.num_draws)\n"]))
+    features = np.random.default_rng(0).normal(size=(1000, 3)).astype(np.float32)
+    np.save(tmp_path / "features.npy", features)
+    np.save(tmp_path / "labels.npy", (features[:, 0] > 0).astype(np.float32))
+    told = finished([sys.executable, "-m", "levymc", "launch", "-n", "2", "script.py"], tmp_path)
+    assert {"[0] 20", "[1] 20"} <= set(told.splitlines())
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
 def test_pods_of_a_kubernetes_job_share_a_run(tmp_path):
     """One after the other, each with the command that the manifest has for it."""
     yaml = pytest.importorskip("yaml")

@@ -44,7 +44,7 @@ from ._many import (
     on_probation,
     too_few,
 )
-from ._outcome import Account, AutoResult, FoundModes, written
+from ._outcome import Account, AutoResult, FoundModes, counted, written
 from ._reference import Fit, laplace
 from ._search import num_parts, searched
 from ._single import sample_one_mode
@@ -329,10 +329,9 @@ class _Run:
         points = target.flattened(result.positions)
         components = components_of(ladder, points)
         reasons = _of_search(modes) + objections(points, components, sampled)
-        rungs = len(ladder.betas)
         kernel = (
-            f"tempering from a mixture of {len(ladder.fit.weights)} t laws over {rungs} "
-            f"rung{'s' * (rungs > 1)}; harmonic acceptance of the mixture {ladder.harmonic:.2f}"
+            f"tempering from {_described(ladder)}; harmonic acceptance of the mixture "
+            f"{ladder.harmonic:.2f}"
         )
         if ladder.has_axes:
             kernel += "; jumps along axes to where other draws were"
@@ -405,8 +404,8 @@ class _Run:
         sampled = Sampled(result, ladder, modes, False, basins)
         points = target.flattened(result.positions)
         kernel = (
-            "without gradients, as log φ has none of use: random walks and tempering from a "
-            f"mixture of {len(ladder.fit.weights)} t laws over {len(ladder.betas)} rungs"
+            "without gradients, as log φ has none of use: random walks and tempering from "
+            f"{_described(ladder)}"
         )
         searched = (
             f"Lévy walks from the starts saw what {modes.num_modes} components fit; nothing tells "
@@ -481,17 +480,22 @@ def _unseen(modes: Modes, mass: float = 0.0) -> str:
             "once; standard errors include that. "
         )
     return (
-        f"{missed}A mode narrower than about {modes.resolution:.2g} of the width of those found, "
+        f"{missed}A mode narrower than about {modes.resolution:.2g} × the width of those found, "
         f"{AWAY:.0f} of their standard deviations away, would probably have been missed, as its "
         f"volume is too small to be hit. {GIVEN}"
     )
+
+
+def _described(ladder: Ladder) -> str:
+    laws, rungs = len(ladder.fit.weights), len(ladder.betas)
+    return f"a mixture of {counted(laws, 't law')} over {counted(rungs, 'rung')}"
 
 
 def _searched(modes: Modes) -> str:
     if not modes.num_modes:
         return f"none found in {modes.num_relaxations} relaxations."
     what = f"{modes.num_modes} found" if modes.num_modes > 1 else "one found, no other"
-    lost = f" ({modes.num_lost} of them ended nowhere)" if modes.num_lost else ""
+    lost = f" ({modes.num_lost} of them without reaching a top)" if modes.num_lost else ""
     listing = " Too many to list." if modes.are_too_many else ""
     return (
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "

@@ -26,7 +26,7 @@ from ._ladder import (
     run,
     spent_on,
 )
-from ._outcome import FoundModes
+from ._outcome import FoundModes, counted
 from ._reference import Fit
 from ._stages import Stages
 from ._target import Target
@@ -123,7 +123,7 @@ def adapt_ladder(
 
     def look(ladder: Ladder, draws: Draws) -> bool:
         nonlocal is_new
-        plan.tell("adapting", target.evaluations, f"{len(ladder.betas)} rungs")
+        plan.tell("adapting", target.evaluations, counted(len(ladder.betas), "rung"))
         is_new = restart < MOST_RESTARTS and monitor.finds_more(draws)
         return is_new
 
@@ -162,7 +162,7 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
     how = plan.how
     if target.local is not None:  # what a step costs is known when it has been made
         steps, how = int(AHEAD * steps), {**how, "until": lambda result: spent_on(result) >= left}
-    plan.tell("sampling", target.evaluations, f"{len(ladder.betas)} rungs")
+    plan.tell("sampling", target.evaluations, counted(len(ladder.betas), "rung"))
     if plan.store is not None:
         folder = plan.store / name
         if folder.exists() and "shards" not in plan.how:

@@ -100,6 +100,11 @@ def written(result: AutoResult, account: Account) -> str:
     return "\n".join(lines)
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words that fit it."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _indented(title: str, sentences: list[str]) -> list[str]:
     return [f"{title}:", *(f"  {sentence}" for sentence in sentences)]
 
@@ -108,7 +113,8 @@ def _mode_lines(modes: FoundModes | None) -> list[str]:
     if modes is None or not modes.num_modes:
         return []
     lines = [
-        f"weight {weight:.4f} ± {error:.4f}, log mass {mass:.2f}, found {times} times"
+        f"weight {weight:.4f} ± {error:.4f}, found {counted(times, 'time')}, "
+        f"log mass by Laplace {mass:.2f}"
         for weight, error, mass, times in zip(
             modes.weight[:MOST_SHOWN],
             modes.standard_error[:MOST_SHOWN],

@@ -191,4 +191,6 @@ def _faster(seen: Evidence) -> str:
         )
     if walks:
         return "more steps, or another `scale`, so that .2 to .45 of the proposals are accepted."
+    if seen.is_unadjusted:
+        return f"more steps; a larger {size_option(seen)} moves faster, but is more biased."
     return f"more steps, or a larger {size_option(seen)} if most proposals are accepted."
