@@ -104,6 +104,12 @@ def test_the_budget_is_kept(whole):
     assert_within(auto_run.begin(budget=2000), 2000)
 
 
+def test_where_draws_are_cheap_more_is_spent_on_the_search(whole):
+    """Of the budget 8 % without a new mode would end it; the rest is a second search."""
+    assert "over 1 rung;" in whole.report
+    assert 0.15 < whole.evaluations["exploring"] / auto_run.BUDGET < 0.27
+
+
 def test_the_key_decides_everything(whole):
     assert_same(whole, auto_run.begin())
     assert not np.array_equal(whole.positions[:, :9], auto_run.begin(seed=1).positions[:, :9])

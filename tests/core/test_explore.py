@@ -229,3 +229,35 @@ def test_directions_of_little_curvature_stay_eigenvectors():
     assert 1 / FLOOR < variances[-1] / variances[0] < 1.3 / FLOOR
     flat = inverse_curvature(np.diag([-1.0, 0.0]))
     assert 1 / FLOOR < flat[1, 1] < 1.3 / FLOOR
+
+
+def two_normal(distance):
+    """The same normal law at 0 and at a distance along the first axis, equally heavy."""
+
+    def logdensity(x):
+        other = x - distance * jnp.eye(3)[0]
+        return jnp.logaddexp(-jnp.sum(x**2) / 2, -jnp.sum(other**2) / 2)
+
+    return logdensity
+
+
+def test_a_known_mode_explains_where_it_dominates_and_nothing_else():
+    """Far out, too, where in proportion the other mode differs little from it."""
+    target = Target(two_normal(8.0), jnp.zeros(3))
+    atlas = Atlas(target)
+    atlas.relax(np.full((1, 3), 0.1), np.ones(1))
+    points = np.array([[-3.0, 1, 2], [-100.0, 5, 5], [8.0, 0, 0], [100.0, 5, 5], [4.0, 0, 0]])
+    found = atlas.explaining(points, *target.gradients(points))
+    assert found.tolist() == [0, 0, -1, -1, -1]
+
+
+def test_what_is_explained_counts_as_relaxed_and_costs_one_evaluation():
+    target = Target(two_normal(8.0), jnp.zeros(3))
+    atlas = Atlas(target)
+    atlas.relax(np.full((1, 3), 0.1), np.ones(1))
+    before, points = target.evaluations, np.random.default_rng(0).normal(size=(50, 3)) - 3
+    assert atlas.relax_unexplained(points, np.ones(50)) == 0
+    assert target.evaluations - before == 50
+    assert atlas.modes[0].times_found == atlas.num_relaxations == 51
+    share = atlas.relax_unexplained(np.vstack([points[:3], [[7.0, 0, 0]]]), np.ones(4))
+    assert (share, len(atlas.modes), atlas.num_relaxations) == (0.25, 2, 55)

@@ -19,9 +19,9 @@ from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
 from ._bridge import Evidence
-from ._explore import AWAY, Atlas, Modes, neighbour_basis
+from ._explore import AWAY, Atlas, Jumps, Modes, go_on, neighbour_basis
 from ._free import by_walking
-from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_pooled
+from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_good, is_pooled
 from ._local import Maker, check_local, name_of
 from ._many import (
     GOOD_FOR_ONE,
@@ -52,6 +52,7 @@ from ._stages import identity_of, working_in
 from ._target import Target, checked_starts
 
 EXPLORING = 0.25  # of the budget, at most
+SPARE = 0.12  # of it, at most, for a second search where draws are cheap
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
@@ -219,11 +220,15 @@ def has_usable_gradient(target: Target, starts: np.ndarray) -> bool:
 
 
 class Attempt(NamedTuple):
-    """A ladder, whether its steps met another mode, and all modes that are known by then."""
+    """A ladder, whether another mode was met, and all modes that are known by then.
+
+    on_search: evaluations of a second search.
+    """
 
     ladder: Ladder
     is_new: bool
     modes: Modes
+    on_search: int
 
 
 class _Run:
@@ -281,27 +286,36 @@ class _Run:
             ladder, is_new = adapt_ladder(
                 target, key_adapt, prior, monitor, plan, restart, self.directions(modes, prior)
             )
+            before = target.evaluations
+            if not is_new and atlas is not None and is_good(ladder):
+                is_new = self.finds_by_more_jumps(atlas, restart)
+            on_search = target.evaluations - before
             if not is_new and not self.is_for_nuts(ladder, modes):
-                self.note("adapting")
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
                 )
-            return Attempt(ladder, is_new, modes if atlas is None else atlas.listed())
+            return Attempt(ladder, is_new, modes if atlas is None else atlas.listed(), on_search)
 
-        ladder, is_new, more = plan.stages.of(
+        ladder, is_new, more, on_search = plan.stages.of(
             f"ladder-{restart}",
             target,
             adapt,
             lambda kept: Attempt(
-                ladder_from(kept["ladder"]), bool(kept["is_new"]), Modes(**kept["modes"])
+                ladder_from(kept["ladder"]),
+                bool(kept["is_new"]),
+                Modes(**kept["modes"]),
+                int(kept["on_search"]),
             ),
         )
+        self.note("adapting")
+        self.spent["adapting"] -= on_search
+        self.spent["exploring"] += on_search
         left = 1 - target.evaluations / plan.budget
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
             return more
         if self.is_for_nuts(ladder, modes):
             return None
-        self.note("adapting")
+        modes = modes._replace(num_relaxations=more.num_relaxations, num_lost=more.num_lost)
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
         draws = draws_of(target, result)
         # An atlas as a run that goes on from a store has it: one that has not seen the adaptation.
@@ -309,6 +323,14 @@ class _Run:
         is_late = is_new or last.finds_more(draws)
         basins = basins_of(target, ladder, last, plan, modes, draws.points)
         return Sampled(result, ladder, modes, is_late, basins)
+
+    def finds_by_more_jumps(self, atlas: Atlas, restart: int) -> bool:
+        """Where draws are nearly independent there is budget to spare, to look for other modes."""
+        known, budget = atlas.listed().num_modes, self.plan.budget
+        spare = min(SPARE * budget, EXPLORING * budget - self.spent["exploring"])
+        jumps = Jumps(jax.random.fold_in(self.key_search, 1 + restart))
+        go_on(atlas, jumps, spare, spare, lambda found: None)
+        return atlas.listed().num_modes > known
 
     def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
         """Whether one mode was found that no t mixture fits well, and nobody else moves."""

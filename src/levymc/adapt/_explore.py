@@ -19,7 +19,10 @@ from ._relax import KNOWN, NEAR, TOP, Known, relax, steps_of
 from ._target import Target
 
 BATCH = 16  # relaxations at once
-AHEAD = 16  # batches of jumps that are drawn at once
+MOST_JUMPS = 256  # of which those are chosen
+# By which log φ, and its gradient where the mode is standard normal, may be off what a known mode
+# foretells.  Far out another mode of the same width differs little from it in proportion.
+EXPLAINED = 0.5
 LARGEST_RADIUS = 300.0
 ALPHA = 1.2
 COMBINING = (0.1, 0.9)  # of the batches, at least and at most, are of sums of known modes
@@ -187,7 +190,7 @@ def go_on(
     begin = last = target.evaluations
     while atlas.modes and target.evaluations - begin < budget:
         before = target.evaluations
-        atlas.relax(*jumps.batch(atlas.modes))
+        jumps.unexplained = atlas.relax_unexplained(*jumps.batch(atlas.modes))
         jumps.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
@@ -222,17 +225,26 @@ class Mode(NamedTuple):
 
 
 class Jumps:
-    """Where the next relaxations start."""
+    """Where the next relaxations start.
+
+    unexplained: of the last batch, the share whose places known modes do not explain.
+    """
 
     def __init__(self, key: Any) -> None:
         self.key, self.count = key, 0
         self.heavy = np.zeros((0, 0))
         self.is_sum, self.found, self.spent = False, np.zeros(2), np.zeros(2)
+        self.unexplained = 1.0
 
     def _next(self) -> tuple[Any, np.random.Generator]:
         self.count += 1
         key = jax.random.fold_in(self.key, self.count)
         return key, np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+
+    @property
+    def size(self) -> int:
+        """Of a batch: as many as leave about `BATCH` to be relaxed."""
+        return int(np.clip(BATCH / max(self.unexplained, 1e-9), BATCH, MOST_JUMPS))
 
     def around(self, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
         """A batch of points in the neighbourhood of one mode."""
@@ -245,18 +257,19 @@ class Jumps:
     def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
         """A batch of points, and the scales of the modes they come from."""
         key, rng = self._next()
-        if not len(self.heavy):  # some batches at once: a call takes longer than its numbers
-            size = (AHEAD * BATCH, len(modes[0].location))
-            self.heavy = np.asarray(stable.sample(key, ALPHA, size), np.float64)
-        heavy, self.heavy = self.heavy[:BATCH], self.heavy[BATCH:]
-        points, scales = [], []
-        for jump in heavy:
-            mode = modes[rng.integers(len(modes))]
-            direction = _direction(rng, jump)
-            stretch = mode.factor @ direction if rng.random() < 0.5 else mode.scale * direction
-            points.append(mode.location + stretch)
-            scales.append(mode.scale)
-        return np.array(points), np.array(scales)
+        size, dimension = self.size, len(modes[0].location)
+        if len(self.heavy) < size:  # many at once: a call takes longer than its numbers
+            drawn = stable.sample(key, ALPHA, (MOST_JUMPS, dimension))
+            self.heavy = np.concatenate([self.heavy.reshape(-1, dimension), np.asarray(drawn)])
+        heavy, self.heavy = self.heavy[:size], self.heavy[size:]
+        points, directions = np.empty((size, dimension)), _directions(rng, heavy)
+        is_shaped, origins = rng.random(size) < 0.5, rng.integers(len(modes), size=size)
+        for number in np.unique(origins):
+            mode, own = modes[number], origins == number
+            points[own] = mode.location + mode.scale * directions[own]
+            own &= is_shaped
+            points[own] = mode.location + directions[own] @ mode.factor.T
+        return points, np.array([mode.scale for mode in modes])[origins]
 
     def from_sums(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
         """A batch of points μ₁ + μ₂ − μ₃, of three modes each, and the scales of the first."""
@@ -281,14 +294,15 @@ class Jumps:
         self.spent[int(self.is_sum)] += spent
 
 
-def _direction(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:
-    kind = rng.random()
-    if kind < 0.5:
-        radius = np.exp(rng.uniform(0.0, np.log(LARGEST_RADIUS)))
-        return radius * rng.standard_normal(len(heavy))
-    if kind < 0.75:  # isotropic: a normal vector times the size of one stable draw
-        return abs(heavy[0]) * rng.standard_normal(len(heavy))
-    return heavy
+def _directions(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:
+    """Half with log-uniform radii, a quarter isotropic and a quarter α-stable coordinates."""
+    count = len(heavy)
+    kind = rng.random(count)[:, None]
+    radii = np.exp(rng.uniform(0.0, np.log(LARGEST_RADIUS), count))[:, None]
+    normal = rng.standard_normal(heavy.shape)
+    # Isotropic: a normal vector times the size of one stable draw.
+    sizes = np.where(kind < 0.5, radii, np.abs(heavy[:, :1]))
+    return np.where(kind < 0.75, sizes * normal, heavy)
 
 
 class Atlas:
@@ -321,6 +335,35 @@ class Atlas:
             part = slice(begin, begin + BATCH)
             numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
         return np.array(numbers, int)
+
+    def relax_unexplained(self, points: np.ndarray, scales: np.ndarray) -> float:
+        """Climb from those points at which φ is not as the modes that are known foretell.
+
+        The others would climb to these modes, and count as if they had.  What is returned is the
+        share of those that climb.
+        """
+        values, gradients = self.target.gradients(points)
+        numbers = self.explaining(points, values, gradients)
+        for number in numbers[numbers >= 0]:
+            self._hit(int(number))
+        is_open = numbers < 0
+        self.num_relaxations += len(points) - int(is_open.sum())
+        if np.any(is_open):
+            self.relax(points[is_open], scales[is_open])
+        return float(is_open.mean())
+
+    def explaining(
+        self, points: np.ndarray, values: np.ndarray, gradients: np.ndarray
+    ) -> np.ndarray:
+        """The number of the mode whose normal law has φ's value and gradient at a point, or -1."""
+        numbers = np.full(len(points), LOST_AT)
+        for number, mode in enumerate(self.modes):
+            whitened = (points - mode.location) @ mode.whitening.T
+            squares = np.sum(whitened**2, axis=1)
+            off = np.linalg.norm(gradients @ mode.factor + whitened, axis=1)
+            short = np.abs(mode.value - squares / 2 - values)
+            numbers[(off < EXPLAINED) & (short < EXPLAINED)] = number
+        return numbers
 
     def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> list[int]:
         aim = steps_of(scales, points.shape[1])

@@ -263,8 +263,12 @@ def rounds(
 
 def _is_settled(ladder: Ladder, before: float) -> bool:
     """Whether longer rounds would buy little: draws are worth more."""
-    is_good = len(ladder.betas) == 1 and ladder.harmonic > GOOD
-    return is_good and ladder.harmonic < SETTLED * before
+    return is_good(ladder) and ladder.harmonic < SETTLED * before
+
+
+def is_good(ladder: Ladder) -> bool:
+    """Whether draws are nearly independent."""
+    return len(ladder.betas) == 1 and ladder.harmonic > GOOD
 
 
 def run(
