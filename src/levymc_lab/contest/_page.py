@@ -151,8 +151,8 @@ def _calibration(results: Results) -> str:
     head = ("beyond two", "weights or marginals", "log evidence", "warned")
     return (
         f"{bar}\n\nOf single runs, {within:.0%} of {is_known.sum()} have the log evidence within "
-        f"two of its stated standard errors, and {trusted:.0%} of the {is_trusted.sum()} that neither "
-        f"warned nor missed a mode; of right ones 95 % are.\n\n{_table(head, lines)}"
+        f"two of its stated standard errors, and {trusted:.0%} of the {is_trusted.sum()} that "
+        f"neither warned nor missed a mode; of right ones 95 % are.\n\n{_table(head, lines)}"
     )
 
 
