@@ -20,7 +20,7 @@ from tests.core import auto_run, mixtures
 
 import levymc
 from levymc import diagnostics
-from levymc.adapt import _auto, _many
+from levymc.adapt import _auto, _many, _search
 from levymc.adapt._auto import has_usable_gradient
 from levymc.adapt._many import too_few
 from levymc.adapt._outcome import counted
@@ -191,13 +191,13 @@ def test_a_killed_call_goes_on_to_the_same_bytes(moment, whole, tmp_path):
 @pytest.mark.nightly
 def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
     """Exploration is made to miss a mode, adaptation finds it; killed when it adapts again."""
-    search = _auto.search
+    search = _search.search
 
     def blind(*given):
         found = search(*given)
         return type(found)(*(field[:1] for field in tuple(found)[:5]), *tuple(found)[5:])
 
-    monkeypatch.setattr(_auto, "search", blind)
+    monkeypatch.setattr(_search, "search", blind)
 
     def begin(store=None):
         return levymc.auto(

@@ -89,13 +89,13 @@ def test_jumps_are_of_the_kind_that_finds_more():
             jumps.learn(30 * (kind == better), 3000)
         taken = 0
         for _ in range(400):
-            jumps.batch(modes)
+            jumps.batch(modes, 1000)
             taken += jumps.is_sum == bool(better)
         low, high = binomial_range(400, 0.9, 2e-6)
         assert low <= taken <= high
     jumps = Jumps(jax.random.key(0))
     for _ in range(10):
-        jumps.batch(corners(2))  # of two modes there are no such sums
+        jumps.batch(corners(2), 1000)  # of two modes there are no such sums
         assert not jumps.is_sum
 
 
@@ -134,7 +134,7 @@ def test_three_of_the_jumps_land_where_a_mode_of_the_stated_width_dominates(dime
     """
     width, eye = after(1000, dimension).resolution, np.eye(dimension)
     jumps, mode = Jumps(jax.random.key(0)), Mode(np.zeros(dimension), 0.0, eye, eye, eye, 1)
-    points = np.concatenate([jumps.from_modes([mode])[0] for _ in range(20_000 // 16)])
+    points = np.concatenate([jumps.from_modes([mode], 16)[0] for _ in range(20_000 // 16)])
     own = -np.sum(points**2, axis=1) / 2
     apart = np.sum((points - 6 / np.sqrt(dimension)) ** 2, axis=1)
     assert 30 <= np.sum(-apart / (2 * width**2) - dimension * np.log(width) > own) <= 120
@@ -261,3 +261,15 @@ def test_what_is_explained_counts_as_relaxed_and_costs_one_evaluation():
     assert atlas.modes[0].times_found == atlas.num_relaxations == 51
     share = atlas.relax_unexplained(np.vstack([points[:3], [[7.0, 0, 0]]]), np.ones(4))
     assert (share, len(atlas.modes), atlas.num_relaxations) == (0.25, 2, 55)
+
+
+@pytest.mark.parametrize(
+    ("unexplained", "left", "size"), [(1, 900, 16), (0, 900, 256), (0, 99, 99)]
+)
+def test_batches_are_larger_where_modes_explain_much_and_end_with_the_budget(
+    unexplained, left, size
+):
+    jumps = Jumps(jax.random.key(0))
+    jumps.unexplained = unexplained
+    points, scales = jumps.batch(corners(2), left)
+    assert len(points) == len(scales) == size

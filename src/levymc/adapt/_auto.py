@@ -320,7 +320,7 @@ class _Run:
         draws = draws_of(target, result)
         # An atlas as a run that goes on from a store has it: one that has not seen the adaptation.
         last = Monitor(target, None if atlas is None else Atlas.of(target, modes))
-        is_late = is_new or last.finds_more(draws)
+        is_late = last.finds_more(draws) or is_new
         basins = basins_of(target, ladder, last, plan, modes, draws.points)
         return Sampled(result, ladder, modes, is_late, basins)
 

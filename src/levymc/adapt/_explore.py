@@ -190,7 +190,8 @@ def go_on(
     begin = last = target.evaluations
     while atlas.modes and target.evaluations - begin < budget:
         before = target.evaluations
-        jumps.unexplained = atlas.relax_unexplained(*jumps.batch(atlas.modes))
+        left = int(budget) - (before - begin)
+        jumps.unexplained = atlas.relax_unexplained(*jumps.batch(atlas.modes, left))
         jumps.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
@@ -241,10 +242,10 @@ class Jumps:
         key = jax.random.fold_in(self.key, self.count)
         return key, np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
 
-    @property
-    def size(self) -> int:
-        """Of a batch: as many as leave about `BATCH` to be relaxed."""
-        return int(np.clip(BATCH / max(self.unexplained, 1e-9), BATCH, MOST_JUMPS))
+    def size(self, left: int) -> int:
+        """Of a batch: so that about `BATCH` remain to be relaxed, and evaluations do not end."""
+        wanted = min(BATCH / max(self.unexplained, 1e-9), MOST_JUMPS, left)
+        return max(int(wanted), BATCH)
 
     def around(self, mode: Mode) -> tuple[np.ndarray, np.ndarray]:
         """A batch of points in the neighbourhood of one mode."""
@@ -254,10 +255,10 @@ class Jumps:
         points = mode.location + radii[:, None] * normal @ mode.factor.T
         return points, np.full(BATCH, mode.scale)
 
-    def from_modes(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
-        """A batch of points, and the scales of the modes they come from."""
+    def from_modes(self, modes: list[Mode], size: int) -> tuple[np.ndarray, np.ndarray]:
+        """So many points, and the scales of the modes they come from."""
         key, rng = self._next()
-        size, dimension = self.size, len(modes[0].location)
+        dimension = len(modes[0].location)
         if len(self.heavy) < size:  # many at once: a call takes longer than its numbers
             drawn = stable.sample(key, ALPHA, (MOST_JUMPS, dimension))
             self.heavy = np.concatenate([self.heavy.reshape(-1, dimension), np.asarray(drawn)])
@@ -279,14 +280,14 @@ class Jumps:
         points = [places[one] + places[two] - places[three] for one, two, three in chosen]
         return np.array(points), np.array([modes[one].scale for one, _, _ in chosen])
 
-    def batch(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
-        """Of the kind that finds more modes for its evaluations more often."""
+    def batch(self, modes: list[Mode], left: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of the kind that finds more modes for its evaluations, of which some are left."""
         self.is_sum = False
         if len(modes) > 2:
             rates = (1 + self.found) / (ONE_FOUND + self.spent)
             _, rng = self._next()
             self.is_sum = bool(rng.random() < np.clip(rates[1] / rates.sum(), *COMBINING))
-        return self.from_sums(modes) if self.is_sum else self.from_modes(modes)
+        return self.from_sums(modes) if self.is_sum else self.from_modes(modes, self.size(left))
 
     def learn(self, found: int, spent: int) -> None:
         """What the last batch found, and what it cost."""
@@ -306,11 +307,15 @@ def _directions(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:
 
 
 class Atlas:
-    """The modes that are known so far, and what became of the relaxations."""
+    """The modes that are known so far, and what became of the relaxations.
+
+    climbed, climbing: relaxations that were not explained, and what these took.
+    """
 
     def __init__(self, target: Target, modes: list[Mode] | None = None) -> None:
         self.target, self.modes = target, modes or []
         self.num_relaxations = self.num_lost = 0
+        self.climbed = self.climbing = 0
 
     @classmethod
     def of(cls, target: Target, modes: Modes) -> "Atlas":
@@ -328,12 +333,14 @@ class Atlas:
 
     def relax(self, points: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """Climb from points, and enter what is found; the mode of each, -1 where it is lost."""
-        size, numbers = len(points), []
+        size, numbers, begun = len(points), [], self.target.evaluations
         filled = np.concatenate([points, np.full((BATCH - size % BATCH, points.shape[1]), np.nan)])
         widths = np.concatenate([scales, np.ones(BATCH - size % BATCH)])
         for begin in range(0, size, BATCH):
             part = slice(begin, begin + BATCH)
             numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
+        self.climbed += size
+        self.climbing += self.target.evaluations - begun
         return np.array(numbers, int)
 
     def relax_unexplained(self, points: np.ndarray, scales: np.ndarray) -> float:

@@ -11,7 +11,7 @@ from levymc.run import Result, resume
 
 from ._adapted import info_of, whole
 from ._bridge import FEWEST_DRAWS, Evidence, bridged, effective_size
-from ._explore import Atlas, Modes, unseen_modes
+from ._explore import BATCH, Atlas, Modes, unseen_modes
 from ._fit import log_components
 from ._ladder import (
     FEWEST_STEPS,
@@ -35,6 +35,7 @@ ADAPTING = 0.3  # of what is left after exploration
 PROBATION = 0.1  # of the frozen kernel's steps, after which is looked for new modes; not kept
 LOOKING = 0.02  # of the budget, for a last look at the draws: new modes, and which is whose
 MOST_ANCHORS = 256  # draws that are relaxed for that
+LEAST_CLIMB = 4.0  # evaluations of a climb, before it is known what they take
 MOST_RESTARTS = 4
 AHEAD = 2.0  # times as many steps as are expected may be made before the budget ends
 LEAST_LEFT = 0.25  # of the budget, to begin again with a mode that was found late
@@ -183,18 +184,34 @@ def basins_of(
     atlas = monitor.atlas
     if atlas is None or modes.num_modes == 1:
         return made
-    cost = modes.evaluations / max(modes.num_relaxations, 1)
-    count = int(min(MOST_ANCHORS, (plan.budget - target.evaluations) / max(cost, 1.0)))
-    flat = points.reshape(-1, points.shape[-1])
-    chosen = flat[np.linspace(0, len(flat) - 1, max(count, 1)).astype(int)]
-    # By first steps no longer than the narrowest mode is wide: longer ones may leave the basin.
-    numbers = atlas.relax(chosen, np.full(len(chosen), _narrowest(modes)))
+    chosen, numbers = _relaxed(target, atlas, points, plan.budget, _narrowest(modes))
     is_known = (numbers >= 0) & (numbers < modes.num_modes)
     counted = np.zeros_like(made.shares)
     np.add.at(counted, (components_of(ladder, chosen)[is_known], numbers[is_known]), 1.0)
     totals = counted.sum(axis=1)
     shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
     return Basins(shares, totals)
+
+
+def _relaxed(
+    target: Target, atlas: Atlas, points: np.ndarray, budget: int, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Some of the draws, as many as the budget has room for, and the modes they climb to.
+
+    By first steps no longer than the narrowest mode is wide: longer ones may leave the basin.
+    """
+    flat = points.reshape(-1, points.shape[-1])
+    spread = flat[np.linspace(0, len(flat) - 1, min(MOST_ANCHORS, len(flat))).astype(int)]
+    spread = np.random.default_rng(0).permutation(spread)
+    numbers = np.zeros(0, int)
+    while len(numbers) < len(spread):
+        cost = max(atlas.climbing / max(atlas.climbed, 1), LEAST_CLIMB)
+        count = min(int((budget - target.evaluations) / cost), BATCH)
+        if count < 1:
+            break
+        part = spread[len(numbers) : len(numbers) + count]
+        numbers = np.concatenate([numbers, atlas.relax(part, np.full(len(part), scale))])
+    return spread[: len(numbers)], numbers
 
 
 def _narrowest(modes: Modes) -> float:
