@@ -249,6 +249,8 @@ def test_a_known_mode_explains_where_it_dominates_and_nothing_else():
     points = np.array([[-3.0, 1, 2], [-100.0, 5, 5], [8.0, 0, 0], [100.0, 5, 5], [4.0, 0, 0]])
     found = atlas.explaining(points, *target.gradients(points))
     assert found.tolist() == [0, 0, -1, -1, -1]
+    beyond = np.array([[np.inf, 0, 0], [1e300, 0, 0]])
+    assert atlas.explaining(points[:2], np.full(2, np.nan), beyond).tolist() == [-1, -1]
 
 
 def test_what_is_explained_counts_as_relaxed_and_costs_one_evaluation():

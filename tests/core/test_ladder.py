@@ -82,6 +82,17 @@ def test_jumps_along_an_axis_go_to_where_modes_are_known():
     assert np.all(np.sum(remembered["values"] > 0, axis=1) == 2)
 
 
+@pytest.mark.parametrize(("count", "is_changed"), [(1, True), (2, False)])
+def test_one_mode_is_drawn_from_its_mixture_more_often_once_it_is_frozen(count, is_changed):
+    learning = np.array([[[0.5, 0.5, 0.0, 0.0]]])
+    about = {"prior": prior(count), "betas": np.ones(1), "chances": learning}
+    made = _ladder.frozen(LadderOf(**about, has_axes=False, local_cost=0.0))
+    if not is_changed:
+        assert made.chances is learning
+    else:
+        np.testing.assert_allclose(made["chances"], [[[0.15, 0.85, 0.0, 0.0]]])
+
+
 class LadderOf(SimpleNamespace):
     """As much of a ladder as is asked for; what is replaced in it is given back."""
 

@@ -365,11 +365,12 @@ class Atlas:
         """The number of the mode whose normal law has φ's value and gradient at a point, or -1."""
         numbers = np.full(len(points), LOST_AT)
         for number, mode in enumerate(self.modes):
-            whitened = (points - mode.location) @ mode.whitening.T
-            squares = np.sum(whitened**2, axis=1)
-            off = np.linalg.norm(gradients @ mode.factor + whitened, axis=1)
-            short = np.abs(mode.value - squares / 2 - values)
-            numbers[(off < EXPLAINED) & (short < EXPLAINED)] = number
+            with np.errstate(over="ignore", invalid="ignore"):  # where φ is not to be computed
+                whitened = (points - mode.location) @ mode.whitening.T
+                squares = np.sum(whitened**2, axis=1)
+                off = np.sum((gradients @ mode.factor + whitened) ** 2, axis=1)
+                short = np.abs(mode.value - squares / 2 - values)
+            numbers[(off < EXPLAINED**2) & (short < EXPLAINED)] = number
         return numbers
 
     def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> list[int]:

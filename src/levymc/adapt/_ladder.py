@@ -37,7 +37,7 @@ NUM_KNOWN = 32  # of them, at the most, are those of modes
 TRYING = 2  # rounds in which another basis may be tried
 MANY_MODES = 16  # from which on jumps along axes are tried
 LEAST_SHARE = 0.05  # of far values: no axis is left out
-FOR_ONE = 0.15  # of the moves of one rung for one mode are local
+FOR_ONE = 0.15  # of the moves of one rung for one mode are local, once it is frozen
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
 
@@ -374,6 +374,20 @@ def _number_of_rungs(barrier: float, harmonic: float, current: int) -> int:
     return current if costs.get(current, np.inf) < clear * costs[best] else best
 
 
+def frozen(ladder: Ladder) -> Ladder:
+    """With the moves for draws that are kept, where they differ from those it learns by.
+
+    Draws of the reference reach all of one mode, and local moves are for where it is too light; but
+    from those a reference is learned that does not fit yet.
+    """
+    is_one = len(ladder.prior.weights) == 1 and not is_pooled(ladder.prior)
+    if len(ladder.betas) > 1 or ladder.has_axes or ladder.local_cost or not is_one:
+        return ladder
+    chances = np.zeros_like(ladder.chances)
+    chances[..., Kernel.LOCAL], chances[..., Kernel.INDEPENDENT] = FOR_ONE, 1 - FOR_ONE
+    return ladder._replace(chances=chances)
+
+
 def _chances(ladder: Ladder) -> np.ndarray:
     """Of the kinds of moves, for each half of a step and each rung.
 
@@ -405,9 +419,6 @@ def _own_chances(ladder: Ladder) -> np.ndarray:
 def _mix_of_one_rung(ladder: Ladder, can_leap: bool) -> np.ndarray:
     if ladder.has_axes:
         return np.array([0.2, 0.05, 0.05 * can_leap, 0.75 - 0.05 * can_leap])
-    if len(ladder.prior.weights) == 1 and not is_pooled(ladder.prior):
-        # Draws of the reference reach all of one mode; local ones are for where it is too light.
-        return np.array([FOR_ONE, 1 - FOR_ONE, 0.0, 0.0])
     local = 0.25 if ladder.harmonic > GOOD else 0.5
     leap = 0.2 if can_leap and ladder.harmonic <= GOOD else 0.0
     return np.array([local - leap / 2, 1 - local - leap / 2, leap, 0.0])

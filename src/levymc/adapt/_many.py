@@ -22,6 +22,7 @@ from ._ladder import (
     Ladder,
     begin,
     draws_of,
+    frozen,
     rounds,
     run,
     spent_on,
@@ -131,7 +132,7 @@ def adapt_ladder(
     key_begin, key_rounds = jax.random.split(key)
     ladder = begin(target, key_begin, prior, directions)
     left = plan.budget - target.evaluations
-    return rounds(target, key_rounds, ladder, int(ADAPTING * left), look), is_new
+    return frozen(rounds(target, key_rounds, ladder, int(ADAPTING * left), look)), is_new
 
 
 def on_probation(
