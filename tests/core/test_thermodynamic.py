@@ -420,6 +420,13 @@ def test_a_bias_is_seen_and_what_cannot_be_seen_is_said():
         assert "does not tell whether there is a bias" in note
 
 
+def test_the_change_is_what_the_second_halves_add():
+    """log L that rises by 3 at every power from the first half of the draws to the second."""
+    rising = np.repeat([1.0, 4.0], 50) + np.random.default_rng(0).normal(size=(9, 4, 100)) * 1e-6
+    assert adapt.path_evidence(8, rising).change == pytest.approx(3.0, abs=1e-5)
+    assert adapt.path_evidence(8, rising[:, :, ::-1]).change == pytest.approx(-3.0, abs=1e-5)
+
+
 def test_chains_that_have_not_forgotten_their_start_are_flagged():
     found = integrate(initial_positions=jnp.full(8, 30.0), step_size=1e-5, burn_in=0)
     assert any("not forgotten" in note for note in found.warnings)

@@ -60,7 +60,7 @@ def test_gibbs_at_a_lower_precision_is_the_power_posterior():
     assert abs(wrong.value - truth) > bound
 
 
-def numbers(value, error=1.0, bias=math.nan):
+def numbers(value, error=1.0, bias=math.nan, change=0.0):
     betas = np.linspace(0, 1, 3)
     return {
         **dict.fromkeys(experiment.NUMBERS, value),
@@ -68,6 +68,7 @@ def numbers(value, error=1.0, bias=math.nan):
         "discretisation_error": 0.1,
         "step_bias": bias,
         "step_bias_error": 0.0 if math.isnan(bias) else 0.5,
+        "change": change,
         "betas": betas,
         "means": value * betas,
         "standard_errors": betas,
@@ -113,6 +114,12 @@ def test_the_verdict_says_whether_evidence_chooses_what_predicts():
     assert "it does not pay" in verdict.words
     outcomes, verdict = judged(results((-400.0, -401.0), (0.9, 0.85)))
     assert "it cannot be told" in verdict.words
+
+
+def test_starts_that_are_not_forgotten_count_as_errors():
+    made = results((-500.0, -400.0), (0.9, 0.85))
+    made["rank-3"]["change"] = 50.0
+    assert "it cannot be told" in judged(made)[1].words
 
 
 def test_a_wrong_evidence_of_the_regression_fails():

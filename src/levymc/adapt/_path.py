@@ -30,6 +30,9 @@ class PathEvidence(NamedTuple):
     step_bias, step_bias_error: how far halving the steps of an unadjusted sampler moved `value`,
         which is that of the half steps; about the bias that is left in it, where that is of the
         order of the step.  NaN where nothing was halved.
+    change: by how much more the second halves of the chains give than the first.  Where it is
+        beyond a few standard errors the chains have not forgotten their starts, and about as much
+        may still be missing: the standard error knows nothing of that.
     warnings: what is in doubt, in words.  Tests are at a rate of false alarms of 1e-4 by the t law
         of the chains, so that two chains tell little and eight much more.
     """
@@ -46,6 +49,7 @@ class PathEvidence(NamedTuple):
     variances: np.ndarray
     step_bias: float = math.nan
     step_bias_error: float = math.nan
+    change: float = math.nan
     warnings: tuple[str, ...] = ()
 
 
@@ -121,7 +125,8 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
     notes: list[str] = []
     if noise_variances is None:
         stones, notes = _stepping_stones(powers, values)
-    notes += _doubts(powers, values, off, error)
+    change, memory = _change(powers, values)
+    notes += [*memory, *_doubts(powers, values, off, error)]
     return PathEvidence(
         value,
         error,
@@ -132,6 +137,7 @@ def path_evidence(betas: Any, loglikelihoods: Any, noise_variances: Any = None) 
         middles,
         mean_and_error(means.T)[1],
         variances.mean(axis=1),
+        change=change,
         warnings=tuple(notes),
     )
 
@@ -207,17 +213,23 @@ def _stepping_stones(powers: np.ndarray, values: np.ndarray) -> tuple[Any, list[
     return (value, float(error)), notes
 
 
+def _change(powers: np.ndarray, values: np.ndarray) -> tuple[float, list[str]]:
+    """How much more the second halves of the chains give than the first, and whether that tells."""
+    half = values.shape[2] // 2
+    gain = values[:, :, -half:].mean(axis=2) - values[:, :, :half].mean(axis=2)
+    change, spread = map(float, mean_and_error(corrected(powers, gain, np.zeros_like(gain))))
+    if abs(change) <= t_quantile(FALSE_ALARM / 2, values.shape[1]) * spread:
+        return change, []
+    return change, [
+        f"The second halves of the chains give {change:+.3g} more than the first: they have "
+        "not forgotten their starts. Take a longer burn-in, or start nearer."
+    ]
+
+
 def _doubts(powers: np.ndarray, values: np.ndarray, off: float, error: float) -> list[str]:
     """What the draws themselves tell against the estimate."""
     notes, means = [], values.mean(axis=2)
-    num_chains, half = means.shape[1], values.shape[2] // 2
-    parts = [values[:, :, :half].mean(axis=2), values[:, :, -half:].mean(axis=2)]
-    change, spread = mean_and_error(corrected(powers, parts[1] - parts[0], np.zeros_like(means)))
-    if abs(change) > t_quantile(FALSE_ALARM / 2, num_chains) * spread:
-        notes.append(
-            f"The second halves of the chains give {change:+.3g} more than the first: they have "
-            "not forgotten their starts. Take a longer burn-in, or start nearer."
-        )
+    num_chains = means.shape[1]
     steps, errors = mean_and_error(np.diff(means, axis=0).T)
     if np.any(steps < -t_quantile(FALSE_ALARM / len(steps), num_chains) * errors):
         rung = int(np.argmin(steps / np.maximum(errors, 1e-300)))
