@@ -105,9 +105,11 @@ def test_the_budget_is_kept(whole):
 
 
 def test_where_draws_are_cheap_more_is_spent_on_the_search(whole):
-    """Of the budget 8 % without a new mode would end it; the rest is a second search."""
+    """Of the budget 8 % without a new mode would end it; in the plane a second search may take
+    30 %, as half of it is for searching at most.
+    """
     assert "over 1 rung;" in whole.report
-    assert 0.15 < whole.evaluations["exploring"] / auto_run.BUDGET < 0.27
+    assert 0.3 < whole.evaluations["exploring"] / auto_run.BUDGET < 0.55
 
 
 def test_the_key_decides_everything(whole):

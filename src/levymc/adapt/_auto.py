@@ -52,7 +52,8 @@ from ._stages import identity_of, working_in
 from ._target import Target, checked_starts
 
 EXPLORING = 0.25  # of the budget, at most
-SPARE = 0.12  # of it, at most, for a second search where draws are cheap
+SPARE, MORE_SPARE, MOST_SPARE = 0.12, 0.85, 0.4  # of it, for a second search: see `spare_share`
+SEARCHING = 0.13  # of it, that the first search is expected to take
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
@@ -327,7 +328,8 @@ class _Run:
     def finds_by_more_jumps(self, atlas: Atlas, restart: int) -> bool:
         """Where draws are nearly independent there is budget to spare, to look for other modes."""
         known, budget = atlas.listed().num_modes, self.plan.budget
-        spare = min(SPARE * budget, EXPLORING * budget - self.spent["exploring"])
+        share = spare_share(self.target.dimension, known)
+        spare = min(share * budget, (SEARCHING + share) * budget - self.spent["exploring"])
         jumps = Jumps(jax.random.fold_in(self.key_search, 1 + restart))
         go_on(atlas, jumps, spare, spare, lambda found: None)
         return atlas.listed().num_modes > known
@@ -462,6 +464,16 @@ class _Run:
         )
         report = written(made, Account(kernel, searched, self.plan.budget, unseen))
         return dataclasses.replace(made, report=report)
+
+
+def spare_share(dimension: int, num_modes: int) -> float:
+    """Of the budget, for a second search where draws are nearly independent.
+
+    Twice as many places find modes that are narrower by the factor 2^(-1/d): more is won by them
+    the fewer dimensions there are.  Weighing K modes to the same distance takes √K in the place of
+    one: the more modes, the more is left to draws.
+    """
+    return min(SPARE + MORE_SPARE / (dimension * num_modes**0.5), MOST_SPARE)
 
 
 def _of_search(modes: Modes) -> list[str]:
