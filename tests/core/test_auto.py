@@ -21,7 +21,7 @@ from tests.core import auto_run, mixtures
 import levymc
 from levymc import diagnostics
 from levymc.adapt import _auto, _many, _search
-from levymc.adapt._auto import has_usable_gradient
+from levymc.adapt._auto import slopes_at, smooth_starts
 from levymc.adapt._many import too_few
 from levymc.adapt._outcome import counted
 from levymc.adapt._stages import identity_of
@@ -110,6 +110,17 @@ def test_where_draws_are_cheap_more_is_spent_on_the_search(whole):
     """
     assert "over 1 rung;" in whole.report
     assert 0.3 < whole.evaluations["exploring"] / auto_run.BUDGET < 0.55
+
+
+def test_hits_of_both_searches_count(whole):
+    """Nearly every relaxation ends in one of the four modes."""
+    relaxations = int(re.search(r"in (\d+) relaxations", whole.report)[1])
+    assert 0.9 * relaxations < whole.modes.times_found.sum() <= relaxations
+
+
+def test_a_second_search_leaves_enough_to_use_what_it_finds(whole):
+    left = 1 - (whole.evaluations["exploring"] + whole.evaluations["adapting"]) / auto_run.BUDGET
+    assert left > _many.LEAST_LEFT
 
 
 def test_the_key_decides_everything(whole):
@@ -334,7 +345,55 @@ def outside_jax(x):
 )
 def test_a_gradient_that_is_of_no_use_is_recognised(density, is_usable):
     target = Target(density, jnp.zeros(2, jnp.float32))
-    assert has_usable_gradient(target, np.full((3, 2), 0.5)) == is_usable
+    assert slopes_at(target, np.full((3, 2), 0.5)).is_usable == is_usable
+
+
+def test_a_coordinate_without_slope_is_named():
+    target = Target(lambda x: -(x[0] ** 2) / 2 + staircase(x[1]), jnp.zeros(2, jnp.float32))
+    slopes = slopes_at(target, np.full((3, 2), 0.5))
+    assert slopes.is_usable
+    assert slopes.flat.tolist() == [1]
+    assert "along coordinate 1:" in _auto._no_slope(slopes.flat)
+
+
+def test_starts_where_the_gradient_does_not_exist_are_moved_a_little():
+    target = Target(lambda x: -jnp.linalg.norm(x), jnp.zeros(2, jnp.float32))
+    starts = np.zeros((3, 2))
+    slopes = slopes_at(target, starts)
+    assert slopes.is_usable
+    assert slopes.are_rough
+    moved = smooth_starts(target, starts)
+    assert np.all(np.isfinite(target.gradients(moved)[1]))
+    assert np.all(np.abs(moved) < 0.1)
+
+
+@jax.custom_vjp
+def square(x):
+    return x * x
+
+
+square.defvjp(lambda x: (square(x), x), lambda x, slope: (2 * x * slope,))
+
+
+def test_a_density_with_reverse_derivatives_only_has_a_curvature():
+    """Such as that of a solver of differential equations; counted like any other."""
+    target = Target(lambda x: -3 * jnp.sum(square(x)) - x[0] * x[1], jnp.zeros(2))
+    np.testing.assert_allclose(target.hessian(np.ones(2)), [[-6, -1], [-1, -6]], atol=1e-6)
+    assert target.evaluations == 4
+    target.hessian(np.zeros(2))
+    assert target.evaluations == 8
+
+
+def test_walks_without_gradient_say_what_budget_they_need():
+    with pytest.raises(ValueError, match=r"`budget` must be at least 4160 for 25 coordinates"):
+        levymc.auto(
+            staircase,
+            jax.random.key(0),
+            jnp.ones((1, 25)),
+            budget=4000,
+            gradient=False,
+            progress=False,
+        )
 
 
 @pytest.mark.nightly

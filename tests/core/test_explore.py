@@ -19,7 +19,7 @@ from levymc.adapt._explore import (
     unseen_modes,
 )
 from levymc.adapt._ladder import begin, run
-from levymc.adapt._reference import laplace
+from levymc.adapt._reference import laplace, reference
 from levymc.adapt._relax import TOP, relax, steps_of
 from levymc.adapt._target import Target
 
@@ -39,6 +39,21 @@ def test_all_modes_are_found_whatever_the_unit(scale):
     np.testing.assert_allclose(masses, np.log(targets.FOUR_MODES_WEIGHTS), atol=0.05)
     assert found.chance_of_another < 0.05
     assert found.times_found.sum() + found.num_lost == found.num_relaxations
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [(3.0, "starts along the first axis"), (jnp.full((2, 2), -jnp.inf), "must be finite")],
+)
+def test_starts_that_are_none_are_refused(starts, message):
+    with pytest.raises(ValueError, match=message):
+        explore(targets.four_modes, jax.random.key(0), starts)
+
+
+def test_without_a_mode_there_is_no_reference():
+    nothing = Modes(np.zeros((0, 2)), np.zeros((0, 2, 2)), *np.zeros((3, 0)))
+    with pytest.raises(ValueError, match="`modes` must hold a mode, got none"):
+        reference(nothing)
 
 
 def funnel(x):

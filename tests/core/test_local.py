@@ -95,6 +95,11 @@ def test_what_makes_no_sampler_is_refused(local):
         levymc.auto(FOUR, jax.random.key(0), STARTS, local=local)
 
 
+def test_a_biased_sampler_is_refused():
+    with pytest.raises(ValueError, match="`local` must make a sampler that is exact, got ula"):
+        levymc.auto(FOUR, jax.random.key(0), STARTS, local=levymc.ula)
+
+
 def maker(name):
     if name == "mafla":
         return lambda f, step_size: levymc.mafla(f, 0.6 * step_size)

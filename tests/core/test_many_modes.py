@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from tests.bounds import binomial_range
 
+from levymc.adapt import _many
 from levymc.adapt._bridge import Evidence
 from levymc.adapt._explore import LOST_AT, Atlas, Modes
 from levymc.adapt._ladder import Draws, begin
 from levymc.adapt._many import (
     Basins,
     Monitor,
+    Plan,
     basins_of,
     components_of,
     doubted,
+    draw,
     unseen_mass,
     weights_of,
 )
@@ -67,6 +70,42 @@ def test_a_mode_that_a_draw_meets_is_found(target, draws):
     assert monitor.finds_more(looked_at(points))
     assert monitor.atlas.listed().num_modes == 3
     assert not monitor.finds_more(looked_at(points))
+
+
+def test_a_mode_that_outweighs_all_known_ones_is_new():
+    """It makes the others negligible, so that fewer are listed than before."""
+    target = Target(
+        lambda x: jnp.logaddexp(-jnp.sum((x + 9) ** 2) / 2, 40 - jnp.sum((x - 9) ** 2) / 2),
+        jnp.zeros(2),
+    )
+    atlas = Atlas(target)
+    atlas.relax(np.full((1, 2), -8.0), np.ones(1))
+    assert Monitor(target, atlas).finds_more(looked_at(np.full((8, 4, 2), 9.3)))
+    assert atlas.listed().location.round(2).tolist() == [[9, 9]]
+
+
+def test_a_look_at_draws_spends_what_it_may(target, draws):
+    points, _ = draws
+    monitor = Monitor(target, Atlas.of(target, known(0, 1, 2)))
+    for most in (40, 200):
+        before = target.evaluations
+        monitor.finds_more(looked_at(points + 3), most)
+        assert 0 < target.evaluations - before <= most
+
+
+@pytest.mark.parametrize(("rungs", "forgotten"), [(8, 10), (1, 0)])
+def test_rungs_forget_where_they_began(monkeypatch, rungs, forgotten):
+    """All begin where the target is: their first steps are made, counted, and not kept."""
+    made = {}
+    monkeypatch.setattr(_many, "run", lambda *given, **how: made.update(steps=given[3], **how))
+    target = SimpleNamespace(evaluations=0, local=None)
+    ladder = SimpleNamespace(
+        betas=np.ones(rungs), cost=2.0 * rungs - 1, prior=SimpleNamespace(weights=np.ones(2))
+    )
+    draw(target, None, ladder, Plan(10_000, lambda *_: None, None, None, {}), "draws")
+    assert made.get("burn_in", 0) == forgotten
+    assert target.evaluations == forgotten * 8 * ladder.cost
+    assert 0 <= 9800 - (made["steps"] + forgotten) * 8 * ladder.cost < 8 * ladder.cost
 
 
 def test_nothing_new_is_found_among_modes_that_are_known(target, draws):

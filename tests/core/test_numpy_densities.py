@@ -12,7 +12,7 @@ from scipy import stats
 from tests.bounds import dkw_bound
 
 import levymc
-from levymc.adapt._auto import has_usable_gradient
+from levymc.adapt._auto import slopes_at
 from levymc.adapt._target import Target
 from levymc.interop.numpy import as_logdensity
 
@@ -104,7 +104,7 @@ def test_whether_there_is_a_gradient_is_found_out():
     starts = np.full((4, 1), -3.6)
     for gradient, expected in ((None, False), (well_slope, True)):
         target = Target(as_logdensity(well, gradient=gradient), at)
-        assert has_usable_gradient(target, starts) is expected
+        assert slopes_at(target, starts).is_usable is expected
 
 
 def test_a_gradient_that_is_missing_is_asked_for():

@@ -141,6 +141,11 @@ def test_bad_ladders_are_refused(betas, wrong):
         tempered(mixtures.logdensity, mixtures.misfit(), betas)
 
 
+def test_a_kernel_that_is_biased_is_refused():
+    with pytest.raises(ValueError, match="`kernel` must make a sampler that is exact, got ula"):
+        tempered(mixtures.logdensity, mixtures.misfit(), kernel=lambda f: levymc.ula(f, 0.1))
+
+
 def test_a_reference_that_is_no_mixture_needs_a_kernel():
     class Normal:
         def logdensity(self, x):

@@ -3,6 +3,8 @@
 What is random here is asserted with wide margins; each docstring says how wide.
 """
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,8 @@ from tests.bounds import dkw_bound
 
 import levymc
 from levymc import adapt
+from levymc.adapt._single import Warm, _notes
+from levymc.adapt._warm_up import advice
 
 pytest.importorskip("blackjax")
 
@@ -140,6 +144,25 @@ def test_a_funnel_is_recognised():
 
 
 @pytest.mark.nightly
+def test_what_draws_show_counts_beside_what_the_warm_up_saw():
+    """A neck may be met late: of 4 × 500 draws 5 % diverge, of those of the warm-up none did."""
+    rng = np.random.default_rng(0)
+    seen = {"divergent": 0.0, "e_bfmi": 1.0, "at_most_doublings": 0.0, "max_num_doublings": 10}
+    info = SimpleNamespace(
+        is_divergent=rng.random((4, 500)) < 0.05,
+        energy=rng.standard_normal((4, 500)),
+        num_trajectory_expansions=np.full((4, 500), 3),
+    )
+    warm = Warm((), np.zeros(0), 1.0, seen, ["The plain metric is used."])
+    first, second = _notes(warm, SimpleNamespace(info=info))
+    assert first == "The plain metric is used."
+    assert "trajectories diverge" in second
+    bad = seen | {"divergent": 0.3}
+    quiet = SimpleNamespace(info=SimpleNamespace(**{**vars(info), "is_divergent": np.zeros(4)}))
+    (note,) = _notes(Warm((), np.zeros(0), 1.0, bad, advice(bad)), quiet)
+    assert "30.0%" in note
+
+
 def test_a_covariance_is_used():
     """With too little budget for a pilot, it is the first metric."""
     covariance = np.diag(WIDTHS.astype(float) ** 2)

@@ -24,6 +24,7 @@ from ._free import by_walking
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_good, is_pooled
 from ._local import Maker, check_local, name_of
 from ._many import (
+    FOUND_LATE,
     GOOD_FOR_ONE,
     LEAST_LEFT,
     MOST_RESTARTS,
@@ -49,11 +50,12 @@ from ._reference import Fit, laplace
 from ._search import num_parts, searched
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
-from ._target import Target, checked_starts
+from ._target import Target, check_support, checked_starts
 
 EXPLORING = 0.25  # of the budget, at most
 SPARE, MORE_SPARE, MOST_SPARE = 0.12, 0.85, 0.4  # of it, for a second search: see `spare_share`
 SEARCHING = 0.13  # of it, that the first search is expected to take
+TO_BEGIN_AGAIN = LEAST_LEFT + 0.05  # of it, that a second search leaves, for what it finds
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
@@ -144,9 +146,9 @@ def auto(
         _check_unshared(local, count)
     target = Target(logdensity_fn, first, gradient=gradient, local=local)
     flat = target.flattened(starts)
-    _check_support(target, flat)
-    is_usable = gradient and has_usable_gradient(target, flat)
-    target.has_gradient = is_usable
+    check_support(target, flat)
+    slopes = slopes_at(target, flat) if gradient else Slopes(False, np.zeros(0, int), False)
+    target.has_gradient = slopes.is_usable
     with (
         working_in(
             folder,
@@ -156,10 +158,12 @@ def auto(
         stage_bar(budget, progress=progress) as tell,
     ):
         plan = Plan(budget, tell, stages, folder, how)
+        if slopes.is_usable and slopes.are_rough:
+            flat = smooth_starts(target, flat)
         run = _Run(target, key, flat, plan)
-        if not is_usable:
+        if not slopes.is_usable:
             return run.without_gradient()
-        return run.with_gradient()
+        return run.with_gradient(slopes.flat)
 
 
 def _checked_budget(budget: Any) -> int:
@@ -195,40 +199,58 @@ def _check_unshared(local: Maker, shards: int | None) -> None:
         )
 
 
-def _check_support(target: Target, starts: np.ndarray) -> None:
-    values = target.values(starts)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        where = starts[wrong[0]].tolist()
-        raise ValueError(
-            f"`initial_positions` must be where log φ is finite, got {values[wrong[0]]} at "
-            f"{where!s:.200}. Start inside the support of the target."
-        )
+class Slopes(NamedTuple):
+    """What is seen of the gradient of log φ at some starts, and beside them.
+
+    is_usable: it exists, is finite at half of these points, and not zero at all of them.
+    flat: the coordinates along which it is zero wherever one looks.
+    are_rough: it is not finite at a start itself.
+    """
+
+    is_usable: bool
+    flat: np.ndarray
+    are_rough: bool
 
 
-def has_usable_gradient(target: Target, starts: np.ndarray) -> bool:
-    """Whether the gradient exists, is finite, and is not zero wherever one looks."""
-    rng = np.random.default_rng(0)
-    around = starts[:8] + 1e-2 * rng.standard_normal(starts[:8].shape)
+def slopes_at(target: Target, starts: np.ndarray) -> Slopes:
+    """Look at the gradient around some of the starts."""
+    some = starts[:8]
     try:
-        values, gradients = target.gradients(np.concatenate([starts[:8], around]))
+        values, gradients = target.gradients(np.concatenate([some, _beside(some)]))
     except (TypeError, ValueError, NotImplementedError):
         # By way of whole numbers, of loops without a fixed end, or outside JAX; that the density
         # itself can be computed is known by now.
-        return False
+        return Slopes(False, np.zeros(0, int), False)
     inside = np.isfinite(values)
-    return bool(np.all(np.isfinite(gradients[inside])) and np.any(gradients[inside] != 0))
+    is_fine = inside & np.all(np.isfinite(gradients), axis=1)
+    is_flat = np.all(gradients[is_fine] == 0, axis=0)
+    is_usable = 2 * is_fine.sum() >= inside.sum() and not np.all(is_flat)
+    return Slopes(bool(is_usable), np.flatnonzero(is_flat), not np.all(is_fine[: len(some)]))
+
+
+def _beside(starts: np.ndarray) -> np.ndarray:
+    """Points a hundredth away, of the same place each time."""
+    return starts + 1e-2 * np.random.default_rng(0).standard_normal(starts.shape)
+
+
+def smooth_starts(target: Target, starts: np.ndarray) -> np.ndarray:
+    """Starts beside those at which the gradient may not exist: those inside the support."""
+    moved = _beside(starts)
+    is_inside = np.isfinite(target.values(moved))
+    return np.where(is_inside[:, None], moved, starts)
 
 
 class Attempt(NamedTuple):
     """A ladder, whether another mode was met, and all modes that are known by then.
 
+    times_found: of the modes that it was made for, by now.
     on_search: evaluations of a second search.
     """
 
     ladder: Ladder
     is_new: bool
     modes: Modes
+    times_found: np.ndarray
     on_search: int
 
 
@@ -239,14 +261,18 @@ class _Run:
         self.target, self.starts, self.plan = target, starts, plan
         self.key_search, self.key_adapt, self.key_draw, self.key_rest = jax.random.split(key, 4)
         self.spent: dict[str, int] = {"checking": target.evaluations}
+        self.reasons: list[str] = []  # not to trust the answer, besides those of the draws
 
     def note(self, stage: str) -> None:
         """Enter what was spent since the last stage."""
         before = sum(self.spent.values())
         self.spent[stage] = self.spent.get(stage, 0) + self.target.evaluations - before
 
-    def with_gradient(self) -> AutoResult:
+    def with_gradient(self, flat: np.ndarray) -> AutoResult:
+        """With the coordinates along which log φ seems to have no slope."""
         budget = self.plan.budget
+        if len(flat):
+            self.reasons.append(_no_slope(flat))
 
         def report(found: int) -> None:
             self.plan.tell("exploring", self.target.evaluations, f"{found} modes")
@@ -295,9 +321,12 @@ class _Run:
                 ladder, is_new = on_probation(
                     target, jax.random.fold_in(key_draw, 1), ladder, monitor, plan
                 )
-            return Attempt(ladder, is_new, modes if atlas is None else atlas.listed(), on_search)
+            if atlas is None:
+                return Attempt(ladder, is_new, modes, modes.times_found, on_search)
+            times_found = atlas.whole().times_found[: modes.num_modes]
+            return Attempt(ladder, is_new, atlas.listed(), times_found, on_search)
 
-        ladder, is_new, more, on_search = plan.stages.of(
+        ladder, is_new, more, times_found, on_search = plan.stages.of(
             f"ladder-{restart}",
             target,
             adapt,
@@ -305,6 +334,7 @@ class _Run:
                 ladder_from(kept["ladder"]),
                 bool(kept["is_new"]),
                 Modes(**kept["modes"]),
+                kept["times_found"],
                 int(kept["on_search"]),
             ),
         )
@@ -315,24 +345,31 @@ class _Run:
         if atlas is not None and is_new and restart < MOST_RESTARTS and left > LEAST_LEFT:
             return more
         if self.is_for_nuts(ladder, modes):
+            self.reasons += [FOUND_LATE] * is_new
             return None
-        modes = modes._replace(num_relaxations=more.num_relaxations, num_lost=more.num_lost)
+        modes = modes._replace(
+            times_found=times_found, num_relaxations=more.num_relaxations, num_lost=more.num_lost
+        )
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
         draws = draws_of(target, result)
         # An atlas as a run that goes on from a store has it: one that has not seen the adaptation.
         last = Monitor(target, None if atlas is None else Atlas.of(target, modes))
-        is_late = last.finds_more(draws) or is_new
+        is_late = last.finds_more(draws, plan.budget - target.evaluations) or is_new
         basins = basins_of(target, ladder, last, plan, modes, draws.points)
         return Sampled(result, ladder, modes, is_late, basins)
 
     def finds_by_more_jumps(self, atlas: Atlas, restart: int) -> bool:
         """Where draws are nearly independent there is budget to spare, to look for other modes."""
-        known, budget = atlas.listed().num_modes, self.plan.budget
-        share = spare_share(self.target.dimension, known)
-        spare = min(share * budget, (SEARCHING + share) * budget - self.spent["exploring"])
+        target, known, budget = self.target, len(atlas.modes), self.plan.budget
+        share = spare_share(target.dimension, atlas.listed().num_modes)
+        spare = min(
+            share * budget,
+            (SEARCHING + share) * budget - self.spent["exploring"],
+            (1 - TO_BEGIN_AGAIN) * budget - target.evaluations,
+        )
         jumps = Jumps(jax.random.fold_in(self.key_search, 1 + restart))
         go_on(atlas, jumps, spare, spare, lambda found: None)
-        return atlas.listed().num_modes > known
+        return atlas.has_gained(known)
 
     def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
         """Whether one mode was found that no t mixture fits well, and nobody else moves."""
@@ -352,7 +389,7 @@ class _Run:
         target, (result, ladder, modes, _, basins) = self.target, sampled
         points = target.flattened(result.positions)
         components = components_of(ladder, points)
-        reasons = _of_search(modes) + objections(points, components, sampled)
+        reasons = self.reasons + _of_search(modes) + objections(points, components, sampled)
         kernel = (
             f"tempering from {_described(ladder)}; harmonic acceptance of the mixture "
             f"{ladder.harmonic:.2f}"
@@ -376,7 +413,8 @@ class _Run:
         """One mode, or none that could be found."""
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
-        reasons = [*single.notes, *too_few(target.flattened(single.result.positions))]
+        draws = target.flattened(single.result.positions)
+        reasons = [*self.reasons, *single.notes, *too_few(draws)]
         if not modes.num_modes:
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
         else:
@@ -487,6 +525,14 @@ def _of_search(modes: Modes) -> list[str]:
             "target. Give a larger budget."
         )
     return found
+
+
+def _no_slope(flat: np.ndarray) -> str:
+    return (
+        f"log φ has no slope along coordinate {', '.join(map(str, flat))}: nothing climbs along "
+        "it, and modes that differ in it are not searched for. If it holds steps or whole numbers, "
+        "give `gradient=False`; if it is flat, this is no fault."
+    )
 
 
 def _likely_more(chance: float) -> str:

@@ -16,7 +16,7 @@ from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
 from ._relax import KNOWN, NEAR, TOP, Known, relax, steps_of
-from ._target import Target
+from ._target import Target, check_support, checked_starts
 
 BATCH = 16  # relaxations at once
 MOST_JUMPS = 256  # of which those are chosen
@@ -151,9 +151,11 @@ def explore(
     Departures: not in the paper.
     """
     check_count("budget", budget, "It is a number of evaluations.")
-    first = jax.tree.map(lambda leaf: leaf[0], initial_positions)
-    target = Target(logdensity_fn, first)
-    return search(target, check_key(key), target.flattened(initial_positions), budget, budget)
+    positions = checked_starts(initial_positions)
+    target = Target(logdensity_fn, jax.tree.map(lambda leaf: leaf[0], positions))
+    starts = target.flattened(positions)
+    check_support(target, starts)
+    return search(target, check_key(key), starts, budget, budget)
 
 
 def search(
@@ -331,14 +333,25 @@ class Atlas:
         atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
         return atlas
 
-    def relax(self, points: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """Climb from points, and enter what is found; the mode of each, -1 where it is lost."""
+    def has_gained(self, before: int) -> bool:
+        """Whether one of the modes after the first so many has a mass that is not negligible.
+
+        It may be one that makes all others negligible.
+        """
+        most = max((mode.log_mass for mode in self.modes), default=-np.inf)
+        return any(mode.log_mass > most - NEGLIGIBLE for mode in self.modes[before:])
+
+    def relax(self, points: np.ndarray, scales: np.ndarray, most: int | None = None) -> np.ndarray:
+        """Climb from points, and enter what is found; the mode of each, -1 where it is lost.
+
+        most: evaluations of each climb.
+        """
         size, numbers, begun = len(points), [], self.target.evaluations
         filled = np.concatenate([points, np.full((BATCH - size % BATCH, points.shape[1]), np.nan)])
         widths = np.concatenate([scales, np.ones(BATCH - size % BATCH)])
         for begin in range(0, size, BATCH):
             part = slice(begin, begin + BATCH)
-            numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin))
+            numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin), most)
         self.climbed += size
         self.climbing += self.target.evaluations - begun
         return np.array(numbers, int)
@@ -373,8 +386,12 @@ class Atlas:
             numbers[(off < EXPLAINED**2) & (short < EXPLAINED)] = number
         return numbers
 
-    def _enter_all(self, points: np.ndarray, scales: np.ndarray, count: int) -> list[int]:
+    def _enter_all(
+        self, points: np.ndarray, scales: np.ndarray, count: int, most: int | None
+    ) -> list[int]:
         aim = steps_of(scales, points.shape[1])
+        if most is not None:
+            aim = aim._replace(most=np.minimum(aim.most, most))
         found = relax(self.target, points, aim, self._known())
         self.target.evaluations -= BATCH - count  # those that fill the batch
         self.num_relaxations += count

@@ -1,5 +1,6 @@
 r"""Modes without gradients: where Lévy walks have been, as a mixture of t laws."""
 
+import math
 from typing import Any
 
 import jax
@@ -15,18 +16,25 @@ from ._reference import LAPLACE_DEGREES, Fit
 from ._target import Target
 from ._warm_up import warm_up
 
-WALKING = 0.2  # of the budget, a fourth of it to find the scales
+WALKING = 0.2  # of the budget
+SCALING = WALKING / 4  # of it, to find the scales
 SPLITS = 4
 
 
 def by_walking(target: Target, key: Any, starts: np.ndarray, budget: int) -> Fit:
     """Walk from the starts, and fit a mixture to the second half of where that led."""
+    least = math.ceil(NUM_SYSTEMS * (target.dimension + 1) / SCALING)
+    if budget < least:
+        raise ValueError(
+            f"`budget` must be at least {least} for {target.dimension} coordinates without a "
+            f"gradient, got {budget}: each has a scale to be found. Give more."
+        )
     key_scales, key_walk = jax.random.split(key)
     chains = target.positions(starts[np.arange(NUM_SYSTEMS) % len(starts)])
     walk = levy_walk(target.logdensity_fn, 1.0)
-    adapted = warm_up(walk, key_scales, chains, budget=int(WALKING * budget / 4))
+    adapted = warm_up(walk, key_scales, chains, budget=int(SCALING * budget))
     target.evaluations += sum(adapted.evaluations.values())
-    steps = int(WALKING * budget * 0.75 / NUM_SYSTEMS)
+    steps = int((WALKING - SCALING) * budget / NUM_SYSTEMS)
     result = whole(sample(adapted.algorithm, key_walk, adapted.positions, steps, progress=False))
     target.evaluations += steps * NUM_SYSTEMS
     points = target.flattened(result.positions)[:, steps // 2 :]

@@ -253,7 +253,7 @@ def rounds(
         if look(ladder, draws):
             return ladder
         before = ladder.harmonic
-        ladder = _adapted(target, jax.random.fold_in(key, number), ladder, result, draws, number)
+        ladder = _adapted(ladder, result, draws, number)
         if number >= SETTLING and _is_settled(ladder, before):
             return ladder
         if can_give_up and ladder.harmonic < HOPELESS.get(number, 0.0):
@@ -288,9 +288,7 @@ def spent_on(result: Result) -> int:
     return int(np.sum(info_of(result).num_evaluations)) + NUM_SYSTEMS
 
 
-def _adapted(
-    target: Target, key: Any, ladder: Ladder, result: Result, draws: Draws, number: int
-) -> Ladder:
+def _adapted(ladder: Ladder, result: Result, draws: Draws, number: int) -> Ladder:
     """What the next round is run with."""
     first = draws.points.shape[1] // 4
     split = NUM_SYSTEMS // 2

@@ -46,12 +46,26 @@ class Moved(NamedTuple):
 def check_local(local: Any) -> Maker:
     """Refuse what cannot be called with a log density and a step size."""
     check_function("local", local, REMEDY, 2)
+    check_exact("local", _on_normal(local))
     return local
+
+
+def check_exact(argument: str, algorithm: SamplingAlgorithm[Any]) -> None:
+    """Refuse a sampler whose bias would be in draws that are said to be exact."""
+    if algorithm.is_exact is False:
+        raise ValueError(
+            f"`{argument}` must make a sampler that is exact, got {algorithm.name}, whose bias "
+            "would be in all draws. Take levymc.mafla, levymc.levy_walk or BlackJAX's MALA."
+        )
+
+
+def _on_normal(local: Maker) -> SamplingAlgorithm[Any]:
+    return as_algorithm(local(lambda u: -jnp.sum(u * u) / 2, 1.0))
 
 
 def name_of(local: Maker) -> str:
     """What the sampler is called."""
-    return as_algorithm(local(lambda u: -jnp.sum(u * u) / 2, 1.0)).name
+    return _on_normal(local).name
 
 
 def program_of(local: Maker, position: jax.ShapeDtypeStruct) -> bytes:

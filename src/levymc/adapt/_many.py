@@ -29,6 +29,7 @@ from ._ladder import (
 )
 from ._outcome import FoundModes, counted
 from ._reference import Fit
+from ._relax import most_evaluations
 from ._stages import Stages
 from ._target import Target
 
@@ -46,6 +47,11 @@ FEWEST_EFFECTIVE = 400
 MOST_RANKED = 2000  # draws of a system
 FEW_TIMES = 3  # that a mode was found, which then is like those that were not
 MOST_UNSEEN = 0.05  # of the mass, in modes that were not found
+FOUND_LATE = (
+    "A mode was found when it was too late to begin again: its weight is not known. Give a larger "
+    "budget."
+)
+FORGETTING = 2  # steps for each rung, in which those below the target come to have their law
 GOOD_FOR_ONE = 0.35  # harmonic acceptance from which on one mode is sampled from its reference
 
 
@@ -88,14 +94,26 @@ class Monitor:
     def __init__(self, target: Target, atlas: Atlas | None) -> None:
         self.target, self.atlas = target, atlas
 
-    def finds_more(self, draws: Draws) -> bool:
+    def finds_more(self, draws: Draws, most: int | None = None) -> bool:
+        """Whether such a point leads to a new mode; from as many as `most` evaluations allow."""
         if self.atlas is None:
             return False
-        best = np.argmax(draws.ratios, axis=1)
-        points = np.unique(draws.points[np.arange(len(best)), best], axis=0)
-        before = self.atlas.listed().num_modes
-        self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale))
-        return self.atlas.listed().num_modes > before  # modes of negligible mass do not count
+        points = _furthest(draws)
+        before, climb = len(self.atlas.modes), most_evaluations(self.target.dimension)
+        if most is not None:
+            points = points[: max(most // climb, 1)]
+            climb = max(min(climb, most // len(points)), 1)
+        self.atlas.relax(points, np.full(len(points), self.atlas.modes[0].scale), climb)
+        return self.atlas.has_gained(before)
+
+
+def _furthest(draws: Draws) -> np.ndarray:
+    """Of each system the draw at which φ exceeds the reference most; the largest excess first."""
+    systems, best = np.arange(len(draws.ratios)), np.argmax(draws.ratios, axis=1)
+    order = np.argsort(-draws.ratios[systems, best], kind="stable")
+    points = draws.points[systems, best][order]
+    _, first = np.unique(points, axis=0, return_index=True)
+    return points[np.sort(first)]
 
 
 class Plan(NamedTuple):
@@ -161,7 +179,12 @@ def draw(target: Target, key: Any, ladder: Ladder, plan: Plan, name: str) -> Res
     steps = int(left / (NUM_SYSTEMS * ladder.cost))
     if steps < FEWEST_STEPS:
         raise too_late(target, plan)
-    how = plan.how
+    how, forgotten = plan.how, 0
+    if len(ladder.betas) > 1:  # they all begin where the target is
+        forgotten = min(FORGETTING * len(ladder.betas), steps // 8)
+        steps, how = steps - forgotten, {**how, "burn_in": forgotten}
+        cost = int(forgotten * NUM_SYSTEMS * ladder.cost)
+        target.evaluations, left = target.evaluations + cost, left - cost
     if target.local is not None:  # what a step costs is known when it has been made
         steps, how = int(AHEAD * steps), {**how, "until": lambda result: spent_on(result) >= left}
     plan.tell("sampling", target.evaluations, counted(len(ladder.betas), "rung"))
@@ -327,10 +350,7 @@ def objections(points: np.ndarray, components: np.ndarray, sampled: Sampled) -> 
             "larger budget."
         )
     if sampled.is_late:
-        found.append(
-            "A mode was found when it was too late to begin again: its weight is not known. Give a "
-            "larger budget."
-        )
+        found.append(FOUND_LATE)
     return found
 
 

@@ -218,4 +218,8 @@ def reference(modes: Any, dtype: Any = None) -> Reference:
 
     Departures: not in the paper.
     """
+    if not modes.num_modes:
+        raise ValueError(
+            "`modes` must hold a mode, got none. Search with a larger budget or from other starts."
+        )
     return assemble(laplace(modes), dtype or jnp.result_type(float))

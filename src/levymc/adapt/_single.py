@@ -17,7 +17,7 @@ from ._many import AHEAD, Plan, too_late
 from ._nuts import nuts
 from ._tail_map import identity
 from ._target import Target
-from ._warm_up import one_mode
+from ._warm_up import advice, one_mode, worst_e_bfmi
 
 NUM_CHAINS = 4
 FOR_EVIDENCE = 0.02  # of the budget
@@ -86,7 +86,24 @@ def sample_one_mode(
         f"NUTS after a {KINDS_IN_WORDS[warm.facts['map']]}, step size "
         f"{warm.facts['step_size']:.3g}, {warm.cost:.1f} evaluations per draw"
     )
-    return Single(result, found, list(warm.notes), kernel)
+    return Single(result, found, _notes(warm, result), kernel)
+
+
+def _notes(warm: Warm, result: Result) -> list[str]:
+    """Those of the warm-up, and what the worse of it and the draws themselves calls for.
+
+    A neck may first be met by the draws, which are many more.
+    """
+    before, info = warm.facts, info_of(result)
+    at_limit = info.num_trajectory_expansions >= before["max_num_doublings"]
+    worse = {
+        "divergent": max(before["divergent"], float(np.mean(info.is_divergent))),
+        "e_bfmi": min(before["e_bfmi"], worst_e_bfmi(info.energy)),
+        "at_most_doublings": max(before["at_most_doublings"], float(np.mean(at_limit))),
+        "max_num_doublings": before["max_num_doublings"],
+    }
+    known = advice(before)
+    return [*(note for note in warm.notes if note not in known), *advice(worse)]
 
 
 def _evidence(target: Target, key: Any, result: Result, most: int) -> Evidence:

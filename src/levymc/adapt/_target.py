@@ -38,6 +38,7 @@ class Target:
         self.dimension = sum(int(np.prod(shape)) for shape, _ in shapes)
         self.dtype = jnp.result_type(*(dtype for _, dtype in shapes))
         self.has_gradient, self.local = gradient, local
+        self._has_hessian = True
         self.evaluations = 0
 
     def values(self, points: np.ndarray) -> np.ndarray:
@@ -56,9 +57,23 @@ class Target:
 
     def hessian(self, point: np.ndarray) -> np.ndarray:
         """The second derivatives of log φ, counted as two gradients for each coordinate."""
-        self.evaluations += 2 * self.dimension
-        found = np.asarray(_hessian(self.flat_fn, jnp.asarray(point, self.dtype)), np.float64)
+        if self._has_hessian:
+            try:
+                found = np.asarray(_hessian(self.flat_fn, jnp.asarray(point, self.dtype)), float)
+                self.evaluations += 2 * self.dimension
+            except (TypeError, ValueError, NotImplementedError):
+                # Reverse derivatives only, as those of many solvers of differential equations.
+                self._has_hessian = False
+        if not self._has_hessian:
+            found = self._hessian_by_differences(point)
         return (found + found.T) / 2
+
+    def _hessian_by_differences(self, point: np.ndarray) -> np.ndarray:
+        """Central differences of the gradient, along one coordinate after the other."""
+        steps = np.cbrt(float(jnp.finfo(self.dtype).eps)) * np.maximum(np.abs(point), 1.0)
+        _, slopes = self.gradients(np.concatenate([point + np.diag(steps), point - np.diag(steps)]))
+        above, below = np.split(slopes, 2)
+        return (above - below) / (2 * steps[:, None])
 
     def flattened(self, positions: Any) -> np.ndarray:
         """Positions, with axes before those of one, as vectors along the last axis."""
@@ -101,6 +116,18 @@ def checked_starts(positions: Any) -> Any:
             "`initial_positions` must have coordinates, got none. Give a target with some."
         )
     return jax.tree.map(jnp.asarray, positions)
+
+
+def check_support(target: Target, starts: np.ndarray) -> None:
+    """Refuse starts at which log φ is not finite."""
+    values = target.values(starts)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        where = starts[wrong[0]].tolist()
+        raise ValueError(
+            f"`initial_positions` must be where log φ is finite, got {values[wrong[0]]} at "
+            f"{where!s:.200}. Start inside the support of the target."
+        )
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from levymc._trees import module
 from levymc.algorithms import SamplingAlgorithm, as_algorithm
 from levymc.drifts import LogDensity
 
-from ._local import TO_ACCEPT, Maker, advanced, local_move
+from ._local import TO_ACCEPT, Maker, advanced, check_exact, local_move
 from ._moves import Axes, Kernel, Noise, Point, draw_noise, move
 from ._reference import Reference
 
@@ -101,7 +101,7 @@ def tempered(
 
     .. math:: \min\bigl(1, e^{(β' - β)(ℓ(x) - ℓ(x'))}\bigr), \qquad ℓ = \log φ - \log q .
 
-    With one rung a step is one move: an independence sampler and local moves in turn.
+    With one rung a step is one move: a draw of q or a local one, with probability ½ each.
 
     Targets: φ exactly.  Not valid when: q has lighter tails than φ, where it is exact but slow.
 
@@ -147,6 +147,8 @@ def tempered(
             f"`kernel` must be given for a reference that is no mixture, got {reference!r}. "
             "Such as kernel=lambda f: levymc.mafla(f, 0.1)."
         )
+    if kernel is not None:
+        check_exact("kernel", as_algorithm(kernel(logdensity_fn)))
     is_pytree = not jax.tree_util.all_leaves([reference])
     used = reference if is_pytree else Fixed(reference)
     return build(logdensity_fn, used, ladder, step_size, kernel=kernel)

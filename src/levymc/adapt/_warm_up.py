@@ -2,6 +2,7 @@ r"""Find the numbers of a sampler from short runs, on a budget; then freeze them
 
 import dataclasses
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -188,13 +189,18 @@ class _Window(NamedTuple):
 
     @property
     def e_bfmi(self) -> float:
-        """How well energies are explored, of the worst chain (Betancourt 2016); 1 if not known."""
-        found = [1.0]
-        for energies, made in zip(self.info.energy, self.is_made, strict=True):
-            own = np.asarray(energies, np.float64)[made]
-            if len(own) > 3 and np.var(own) > 0:
-                found.append(float(np.mean(np.diff(own) ** 2) / np.var(own)))
-        return min(found)
+        chains = zip(self.info.energy, self.is_made, strict=True)
+        return worst_e_bfmi([np.asarray(energies)[made] for energies, made in chains])
+
+
+def worst_e_bfmi(chains: Iterable[Any]) -> float:
+    """How well energies are explored, by the worst chain (Betancourt 2016); 1 if not known."""
+    found = [1.0]
+    for energies in chains:
+        own = np.asarray(energies, np.float64)
+        if len(own) > 3 and np.var(own) > 0:
+            found.append(float(np.mean(np.diff(own) ** 2) / np.var(own)))
+    return min(found)
 
 
 class _Trial(NamedTuple):
@@ -367,7 +373,7 @@ class _WarmUp:
         }
         cost = max(window.cost, 1.0)
         return Adapted(
-            chosen.algorithm, self.positions, self.evaluations, cost, facts, notes + _advice(facts)
+            chosen.algorithm, self.positions, self.evaluations, cost, facts, notes + advice(facts)
         )
 
 
@@ -402,7 +408,7 @@ def _jump_distances(*windows: _Window) -> list[float]:
     return found
 
 
-def _advice(facts: dict[str, Any]) -> list[str]:
+def advice(facts: Mapping[str, Any]) -> list[str]:
     """Sentences on what a person should know."""
     notes = []
     if facts["divergent"] > MANY_DIVERGENT:
