@@ -71,6 +71,15 @@ def test_what_nuts_cannot_take_over_is_not_given_up(rounds_of):
     assert rounds_of(poor, prior(), local=object()) == 5
 
 
+def test_a_density_that_does_not_fall_is_refused():
+    info = SimpleNamespace(logdensity=np.zeros((8, 4)), ratios=np.zeros((8, 4, 1)))
+    target = SimpleNamespace(flattened=np.asarray)
+    near, far = (SimpleNamespace(positions=np.full((8, 4, 2), x), info=info) for x in (1e6, 2e15))
+    assert _ladder.draws_of(target, near).points.shape == (8, 4, 2)
+    with pytest.raises(ValueError, match="`logdensity_fn` must fall far out, got one where draws"):
+        _ladder.draws_of(target, far)
+
+
 def test_jumps_along_an_axis_go_to_where_modes_are_known():
     """Though all draws are on one side: else nothing would ever be on the other."""
     rng = np.random.default_rng(0)

@@ -41,6 +41,9 @@ FOR_ONE = 0.15  # of the moves of one rung for one mode are local, once it is fr
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
 
 
+ENDLESS = 1e15  # no draws are as far out, of a law that computers can tell
+
+
 class Ladder(NamedTuple):
     """All that a tempered system is made of, and where its systems are; plain arrays.
 
@@ -135,7 +138,18 @@ class Draws(NamedTuple):
 def draws_of(target: Target, result: Result) -> Draws:
     info = info_of(result)
     points = target.flattened(result.positions)
+    _refuse_endless(points)
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
+
+
+def _refuse_endless(points: np.ndarray) -> None:
+    """Refuse a density that does not fall, before numbers overflow."""
+    reach = float(np.max(np.abs(points)))
+    if not reach < ENDLESS:
+        raise ValueError(
+            f"`logdensity_fn` must fall far out, got one where draws went as far as {reach:.1g}: "
+            "it is flat, or has no finite integral. Give one that has."
+        )
 
 
 def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = None) -> Ladder:
