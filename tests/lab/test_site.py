@@ -13,9 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import typer
 from tests.lab.toy_images import toy_images
 
 import levymc
+from levymc_lab.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -63,6 +65,17 @@ def test_code_fits_the_page():
     for page in (*PAGES, *SETTINGS, "belief-networks"):
         for line in "\n".join(blocks(page)).splitlines():
             assert len(line) <= 92, (page, line)
+
+
+def test_the_page_of_examples_has_every_script():
+    listed = re.findall(r"^\| `(\w+\.py)` \|", (DOCS / "examples.md").read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+def test_the_page_of_the_command_has_all_that_it_does():
+    command = typer.main.get_command(app)
+    text = (DOCS / "howto" / "command.md").read_text("utf-8")
+    assert {f"`levymc {name}" for name in command.commands} <= set(re.findall(r"`levymc \w+", text))
 
 
 def test_no_line_of_a_page_is_a_comment():
