@@ -13,8 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import typer
+from tests.lab.toy_images import toy_images
 
 import levymc
+from levymc_lab.cli import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -24,12 +27,13 @@ DOCUMENTED = re.findall(
     flags=re.MULTILINE,
 )
 # Those of the others are files for several processes, which tests/lab/test_howto.py runs.
-PAGES = ("index", "start", *(
+PAGES = ("index", "start", "theory", *(
     f"howto/{name}" for name in (
         "numpyro", "pymc", "blackjax", "optax", "diffrax", "numpy", "minibatches", "store",
         "stopping", "evidence", "check",
     )
 ))  # fmt: skip
+SETTINGS = ("howto/float64", "howto/cluster")  # they change JAX's for a whole process
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -58,9 +62,20 @@ def blocks(page):
 
 
 def test_code_fits_the_page():
-    for page in PAGES:
+    for page in (*PAGES, *SETTINGS, "belief-networks"):
         for line in "\n".join(blocks(page)).splitlines():
             assert len(line) <= 92, (page, line)
+
+
+def test_the_page_of_examples_has_every_script():
+    listed = re.findall(r"^\| `(\w+\.py)` \|", (DOCS / "examples.md").read_text("utf-8"), re.M)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+def test_the_page_of_the_command_has_all_that_it_does():
+    command = typer.main.get_command(app)
+    text = (DOCS / "howto" / "command.md").read_text("utf-8")
+    assert {f"`levymc {name}" for name in command.commands} <= set(re.findall(r"`levymc \w+", text))
 
 
 def test_no_line_of_a_page_is_a_comment():
@@ -84,6 +99,38 @@ def test_code_runs_as_it_stands(page, tmp_path, monkeypatch):
             exec(compile(block, f"{page}.md", "exec"), namespace)
     assert printed.getvalue()
     assert "nan" not in printed.getvalue()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", SETTINGS)
+def test_settings_are_made_as_they_stand(page, tmp_path):
+    made = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks(page))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "JAX_ENABLE_X64": "0", "LEVYMC_CACHE": str(tmp_path)},
+    )
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("float64" if page.endswith("float64") else str(tmp_path))
+
+
+@pytest.mark.nightly
+def test_the_belief_network_of_its_page_is_sampled(monkeypatch):
+    """With twelve made-up pictures in the place of sixty thousand, and few steps."""
+    monkeypatch.setattr("levymc_lab.data.load", lambda name: toy_images())
+    (code,) = blocks("belief-networks")
+    for published, small in (
+        ("60_000", "12"), (", 5000, thin=500", ", 20, thin=5"), ("(12)}, 200)", "(12)}, 4)"),
+    ):  # fmt: skip
+        assert published in code
+        code = code.replace(published, small)
+    namespace: dict[str, object] = {}
+    exec(compile(code, "belief-networks.md", "exec"), namespace)
+    run = namespace["run"]
+    assert isinstance(run, levymc.Result)
+    assert run.num_draws == 4
+    assert run.num_divergent == 0
 
 
 class _Resources(HTMLParser):
