@@ -55,6 +55,61 @@ def test_the_same_model_on_equal_data_is_the_same_object():
     np.testing.assert_array_equal(first.sites.observed["y"], Y)
 
 
+class Study:
+    """A model that reads its data from its object."""
+
+    def __init__(self, count):
+        self.y = np.zeros(count)
+
+    def model(self):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=self.y)
+
+
+def test_data_that_are_no_arguments_are_looked_at_in_every_call():
+    """Of so many that the text of a program leaves most of them out."""
+    study, position = Study(5000), {"mu": jnp.array(0.5)}
+    first = from_numpyro(study.model)
+    before = jax.jit(first.logdensity_fn)(position)
+    assert from_numpyro(study.model) is first
+    study.y[2500] = 3.0
+    second = from_numpyro(study.model)
+    after = jax.jit(second.logdensity_fn)(position)
+    np.testing.assert_allclose(after - before, (0.5**2 - 2.5**2) / 2, rtol=1e-8)
+    assert second.sites.observed["y"][2500] == 3.0
+    study.y = np.zeros(5000)
+    assert from_numpyro(study.model) is first
+
+
+def test_all_that_a_model_reads_tells_it_from_another():
+    """Numbers, also where the density does not depend on them, sizes of minibatches and names."""
+    read = {"y": 1.0, "factor": 2.0, "rows": 2, "plate": "row"}
+
+    def model():
+        slope = numpyro.sample("slope", dist.Normal())
+        numpyro.deterministic("scaled", read["factor"] * slope)
+        with numpyro.plate(read["plate"], 4, subsample_size=read["rows"]):
+            numpyro.sample("y", dist.Normal(slope, 1.0), obs=read["y"])
+
+    first = from_numpyro(model)
+    for name, other in {"y": 1.5, "factor": 3.0, "rows": 3, "plate": "column"}.items():
+        kept = read[name]
+        read[name] = other
+        assert from_numpyro(model) is not first, name
+        read[name] = kept
+        assert from_numpyro(model) is first, name
+
+
+def test_models_that_call_back_to_python_are_taken_as_they_are():
+    """A program does not show what they compute."""
+
+    def model():
+        mu = numpyro.sample("mu", dist.Normal())
+        shape = jax.ShapeDtypeStruct((), mu.dtype)
+        numpyro.factor("f", jax.pure_callback(lambda value: -(value**2), shape, mu))
+
+    assert from_numpyro(model) is not from_numpyro(model)
+
+
 def test_arguments_that_cannot_be_compared_are_taken_as_they_are():
     class Data:
         y = Y
@@ -219,6 +274,7 @@ def test_discrete_sites_are_summed_out():
     expected = direct.logdensity_fn(start)
     np.testing.assert_allclose(summed.logdensity_fn(start), expected, rtol=1e-10)
     assert "label" not in {*summed.names, *summed.dims, *summed.constrain(start)}
+    assert from_numpyro(mixture_by_labels, y) is summed
 
 
 def test_discrete_sites_without_funsor_say_what_is_missing(monkeypatch):
