@@ -297,6 +297,73 @@ def test_what_depends_on_a_summed_site_is_left_out_and_said():
     assert set(pieces.constrain({"loc": jnp.ones((3, 2))})) == {"loc", "between"}
 
 
+# --- Imputed values -------------------------------------------------------------------------------
+
+SEEN = np.array([True, False, True, True])
+
+
+def test_discrete_values_that_stand_for_data_do_not_count():
+    pytest.importorskip("funsor")
+
+    def model(y, seen):
+        rate = numpyro.sample("rate", dist.Beta(1.0, 1.0))
+        with numpyro.plate("row", len(y)):
+            numpyro.sample("y", dist.Bernoulli(rate), obs=y, obs_mask=seen)
+
+    seen = jnp.array([True, True, True, False])
+    with pytest.warns(UserWarning, match=r"\['y'\] depend on the discrete"):
+        pieces = from_numpyro(model, jnp.array([1, 0, 1, 1]), seen)
+    found = pieces.logdensity_fn({"rate": jnp.array(0.0)})
+    np.testing.assert_allclose(found, 3 * np.log(0.5) + np.log(0.25), rtol=1e-12)
+
+
+def test_continuous_values_that_stand_for_data_integrate_to_one():
+    """Over both rows, the density at a mean is that of its prior and of the row that is there."""
+
+    def model(y, seen):
+        mu = numpyro.sample("mu", dist.Normal())
+        with numpyro.plate("row", len(y)):
+            numpyro.sample("y", dist.Normal(mu, 1.5), obs=y, obs_mask=seen)
+
+    pieces = from_numpyro(model, Y[:2], SEEN[:2])
+    assert pieces.sites.improper == ()
+    grid = jnp.linspace(-15.0, 15.0, 121)
+    rows = jnp.stack(jnp.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    at_rows = jax.vmap(lambda row: pieces.logdensity_fn({"mu": 0.3, "y_unobserved": row}))
+    found = jax.scipy.special.logsumexp(jax.jit(at_rows)(rows)) + 2 * jnp.log(grid[1] - grid[0])
+    expected = dist.Normal().log_prob(0.3) + dist.Normal(0.3, 1.5).log_prob(Y[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_other_masks_of_what_is_imputed_are_kept():
+    """That of the law, on the second row, and that of a handler, on the last."""
+    own, outer = np.array([True, False, True, True]), np.array([True, True, True, False])
+
+    def model(y):
+        with numpyro.handlers.mask(mask=outer), numpyro.plate("row", 4):
+            numpyro.sample("y", dist.Normal().mask(own), obs=y, obs_mask=SEEN)
+
+    pieces = from_numpyro(model, Y)
+    assert pieces.sites.improper == ("y_unobserved",)
+    row = jnp.array([0.1, 0.2, 0.3, 0.4])
+    terms = dist.Normal().log_prob(jnp.stack([jnp.asarray(Y), row]))
+    kept = np.stack([SEEN & own & outer, own & outer])
+    np.testing.assert_allclose(pieces.logdensity_fn({"y_unobserved": row}), terms[kept].sum())
+
+
+def test_sites_that_are_named_like_imputed_ones_keep_their_masks():
+    def model(y):
+        law = dist.Normal()
+        with numpyro.handlers.mask(mask=SEEN):
+            numpyro.sample("y_observed", law, obs=y)
+            numpyro.sample("y_unobserved", law.expand([4]))
+        numpyro.sample("z_observed", dist.Normal().expand([4]).mask(SEEN), obs=y)
+        numpyro.sample("z_unobserved", dist.Normal().expand([4]).mask(~SEEN))
+
+    pieces = from_numpyro(model, Y)
+    assert pieces.sites.improper == ("y_unobserved", "z_unobserved")
+
+
 # --- What is refused ------------------------------------------------------------------------------
 
 

@@ -38,6 +38,8 @@ def sample(
     Discrete sites with finitely many values are summed out by funsor, and are not among the draws:
     `numpyro.infer.Predictive(model, fit.posterior, infer_discrete=True, batch_ndims=2)` draws them.
     Plates that subsample take all of their data here; `from_numpyro` makes minibatches of them.
+    Values that NumPyro imputes by `obs_mask` are drawn; where there are data, ``y_unobserved`` are
+    replicates of these.
 
     Args:
         model: a NumPyro model.
