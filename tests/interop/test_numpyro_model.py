@@ -326,7 +326,7 @@ def test_continuous_values_that_stand_for_data_integrate_to_one():
             numpyro.sample("y", dist.Normal(mu, 1.5), obs=y, obs_mask=seen)
 
     pieces = from_numpyro(model, Y[:2], SEEN[:2])
-    assert pieces.sites.improper == ()
+    assert pieces.sites.loose.improper == ()
     grid = jnp.linspace(-15.0, 15.0, 121)
     rows = jnp.stack(jnp.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     at_rows = jax.vmap(lambda row: pieces.logdensity_fn({"mu": 0.3, "y_unobserved": row}))
@@ -344,7 +344,7 @@ def test_other_masks_of_what_is_imputed_are_kept():
             numpyro.sample("y", dist.Normal().mask(own), obs=y, obs_mask=SEEN)
 
     pieces = from_numpyro(model, Y)
-    assert pieces.sites.improper == ("y_unobserved",)
+    assert pieces.sites.loose.improper == ("y_unobserved",)
     row = jnp.array([0.1, 0.2, 0.3, 0.4])
     terms = dist.Normal().log_prob(jnp.stack([jnp.asarray(Y), row]))
     kept = np.stack([SEEN & own & outer, own & outer])
@@ -361,7 +361,7 @@ def test_sites_that_are_named_like_imputed_ones_keep_their_masks():
         numpyro.sample("z_unobserved", dist.Normal().expand([4]).mask(~SEEN))
 
     pieces = from_numpyro(model, Y)
-    assert pieces.sites.improper == ("y_unobserved", "z_unobserved")
+    assert pieces.sites.loose.improper == ("y_unobserved", "z_unobserved")
 
 
 # --- What is refused ------------------------------------------------------------------------------
@@ -422,4 +422,24 @@ def test_improper_priors_are_known():
         numpyro.sample("masked", dist.Normal().mask(False))
         numpyro.sample("proper", dist.Normal().expand([2]).to_event(1).mask(True))
 
-    assert from_numpyro(model).sites.improper == ("flat", "masked")
+    assert from_numpyro(model).sites.loose.improper == ("flat", "masked")
+
+
+def test_what_does_not_integrate_to_one_is_known():
+    pytest.importorskip("funsor")
+
+    def model(y):
+        with numpyro.handlers.scale(scale=2.0):
+            x = numpyro.sample("x", dist.Normal())
+            numpyro.sample("scaled", dist.Normal(x, 1.0), obs=1.0)
+            numpyro.factor("also_scaled", x)
+        with numpyro.handlers.scale(scale=1.0), numpyro.plate("row", 4, subsample_size=2):
+            numpyro.sample("as_it_is", dist.Normal(x, 1.0), obs=1.0)
+            numpyro.factor("of_rows", -(x**2))
+        numpyro.sample("counted", dist.Bernoulli(0.3).mask(False))
+
+    found = from_numpyro(model, Y).sites.loose
+    assert found.improper == ()
+    assert found.unnormalised == ("x", "counted")
+    assert found.factors == ("also_scaled", "of_rows")
+    assert found.scaled == ("scaled",)

@@ -74,24 +74,24 @@ def _unmasked(law: Any, twin: Any) -> Any:
 
     One that the user gave to the law is further in, and those of other handlers are further out.
     """
-    layers, twins = _layers(law), _layers(twin)
-    if len(layers) != len(twins) or layers[-1] is not twins[-1]:
+    mine, twins = layers(law), layers(twin)
+    if len(mine) != len(twins) or mine[-1] is not twins[-1]:
         return law
     own = [
         place
-        for place, pair in enumerate(zip(layers, twins, strict=True))
+        for place, pair in enumerate(zip(mine, twins, strict=True))
         if pair[0] is not pair[1] and all(isinstance(one, MaskedDistribution) for one in pair)
     ]
     if not own:
         return law
-    found = layers[own[-1] + 1]
-    for layer in reversed(layers[: own[-1]]):
+    found = mine[own[-1] + 1]
+    for layer in reversed(mine[: own[-1]]):
         is_mask = isinstance(layer, MaskedDistribution)
         found = found.mask(layer._mask) if is_mask else found.expand(layer.batch_shape)
     return found
 
 
-def _layers(law: Any) -> list[Any]:
+def layers(law: Any) -> list[Any]:
     """A law and what it is made of, from the outside, where masks and plates are."""
     found = [law]
     while hasattr(found[-1], "base_dist"):
