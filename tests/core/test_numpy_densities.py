@@ -63,6 +63,21 @@ def test_values_gradients_and_curvatures_are_the_function_s(dtype, is_vectorized
         np.testing.assert_allclose(one, expected[0, 1], rtol=tolerance, atol=tolerance)
 
 
+def test_curvature_along_one_coordinate_does_not_depend_on_the_size_of_others():
+    """A year and a rate: with a step of the year's size the curvature in the rate is 6 % off."""
+
+    def function(x, numbers=np):
+        return -(((x[0] - 2000) / 10) ** 2) - numbers.cosh(50 * x[1])
+
+    def gradient(x):
+        return np.array([-(x[0] - 2000) / 50, -50 * np.sinh(50 * x[1])])
+
+    logdensity_fn = as_logdensity(function, gradient=gradient)
+    at = jnp.array([2000.0, 0.01])
+    expected = jax.hessian(lambda x: function(x, jnp))(at)
+    np.testing.assert_allclose(jax.jit(jax.hessian(logdensity_fn))(at), expected, 1e-6, 1e-6)
+
+
 def test_positions_may_be_pytrees():
     logdensity_fn = as_logdensity(correlated, gradient=correlated_slope)
     position = {"u": jnp.asarray(0.5), "v": jnp.asarray([1.0, -2.0, 0.0])}

@@ -55,6 +55,61 @@ def test_the_same_model_on_equal_data_is_the_same_object():
     np.testing.assert_array_equal(first.sites.observed["y"], Y)
 
 
+class Study:
+    """A model that reads its data from its object."""
+
+    def __init__(self, count):
+        self.y = np.zeros(count)
+
+    def model(self):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=self.y)
+
+
+def test_data_that_are_no_arguments_are_looked_at_in_every_call():
+    """Of so many that the text of a program leaves most of them out."""
+    study, position = Study(5000), {"mu": jnp.array(0.5)}
+    first = from_numpyro(study.model)
+    before = jax.jit(first.logdensity_fn)(position)
+    assert from_numpyro(study.model) is first
+    study.y[2500] = 3.0
+    second = from_numpyro(study.model)
+    after = jax.jit(second.logdensity_fn)(position)
+    np.testing.assert_allclose(after - before, (0.5**2 - 2.5**2) / 2, rtol=1e-8)
+    assert second.sites.observed["y"][2500] == 3.0
+    study.y = np.zeros(5000)
+    assert from_numpyro(study.model) is first
+
+
+def test_all_that_a_model_reads_tells_it_from_another():
+    """Numbers, also where the density does not depend on them, sizes of minibatches and names."""
+    read = {"y": 1.0, "factor": 2.0, "rows": 2, "plate": "row"}
+
+    def model():
+        slope = numpyro.sample("slope", dist.Normal())
+        numpyro.deterministic("scaled", read["factor"] * slope)
+        with numpyro.plate(read["plate"], 4, subsample_size=read["rows"]):
+            numpyro.sample("y", dist.Normal(slope, 1.0), obs=read["y"])
+
+    first = from_numpyro(model)
+    for name, other in {"y": 1.5, "factor": 3.0, "rows": 3, "plate": "column"}.items():
+        kept = read[name]
+        read[name] = other
+        assert from_numpyro(model) is not first, name
+        read[name] = kept
+        assert from_numpyro(model) is first, name
+
+
+def test_models_that_call_back_to_python_are_taken_as_they_are():
+    """A program does not show what they compute."""
+
+    def model():
+        mu = numpyro.sample("mu", dist.Normal())
+        shape = jax.ShapeDtypeStruct((), mu.dtype)
+        numpyro.factor("f", jax.pure_callback(lambda value: -(value**2), shape, mu))
+
+    assert from_numpyro(model) is not from_numpyro(model)
+
+
 def test_arguments_that_cannot_be_compared_are_taken_as_they_are():
     class Data:
         y = Y
@@ -219,6 +274,7 @@ def test_discrete_sites_are_summed_out():
     expected = direct.logdensity_fn(start)
     np.testing.assert_allclose(summed.logdensity_fn(start), expected, rtol=1e-10)
     assert "label" not in {*summed.names, *summed.dims, *summed.constrain(start)}
+    assert from_numpyro(mixture_by_labels, y) is summed
 
 
 def test_discrete_sites_without_funsor_say_what_is_missing(monkeypatch):
@@ -239,6 +295,73 @@ def test_what_depends_on_a_summed_site_is_left_out_and_said():
     with pytest.warns(UserWarning, match=r"\['chosen'\] depend on the discrete sites \['label'\]"):
         pieces = from_numpyro(model)
     assert set(pieces.constrain({"loc": jnp.ones((3, 2))})) == {"loc", "between"}
+
+
+# --- Imputed values -------------------------------------------------------------------------------
+
+SEEN = np.array([True, False, True, True])
+
+
+def test_discrete_values_that_stand_for_data_do_not_count():
+    pytest.importorskip("funsor")
+
+    def model(y, seen):
+        rate = numpyro.sample("rate", dist.Beta(1.0, 1.0))
+        with numpyro.plate("row", len(y)):
+            numpyro.sample("y", dist.Bernoulli(rate), obs=y, obs_mask=seen)
+
+    seen = jnp.array([True, True, True, False])
+    with pytest.warns(UserWarning, match=r"\['y'\] depend on the discrete"):
+        pieces = from_numpyro(model, jnp.array([1, 0, 1, 1]), seen)
+    found = pieces.logdensity_fn({"rate": jnp.array(0.0)})
+    np.testing.assert_allclose(found, 3 * np.log(0.5) + np.log(0.25), rtol=1e-12)
+
+
+def test_continuous_values_that_stand_for_data_integrate_to_one():
+    """Over both rows, the density at a mean is that of its prior and of the row that is there."""
+
+    def model(y, seen):
+        mu = numpyro.sample("mu", dist.Normal())
+        with numpyro.plate("row", len(y)):
+            numpyro.sample("y", dist.Normal(mu, 1.5), obs=y, obs_mask=seen)
+
+    pieces = from_numpyro(model, Y[:2], SEEN[:2])
+    assert pieces.sites.loose.improper == ()
+    grid = jnp.linspace(-15.0, 15.0, 121)
+    rows = jnp.stack(jnp.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    at_rows = jax.vmap(lambda row: pieces.logdensity_fn({"mu": 0.3, "y_unobserved": row}))
+    found = jax.scipy.special.logsumexp(jax.jit(at_rows)(rows)) + 2 * jnp.log(grid[1] - grid[0])
+    expected = dist.Normal().log_prob(0.3) + dist.Normal(0.3, 1.5).log_prob(Y[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_other_masks_of_what_is_imputed_are_kept():
+    """That of the law, on the second row, and that of a handler, on the last."""
+    own, outer = np.array([True, False, True, True]), np.array([True, True, True, False])
+
+    def model(y):
+        with numpyro.handlers.mask(mask=outer), numpyro.plate("row", 4):
+            numpyro.sample("y", dist.Normal().mask(own), obs=y, obs_mask=SEEN)
+
+    pieces = from_numpyro(model, Y)
+    assert pieces.sites.loose.improper == ("y_unobserved",)
+    row = jnp.array([0.1, 0.2, 0.3, 0.4])
+    terms = dist.Normal().log_prob(jnp.stack([jnp.asarray(Y), row]))
+    kept = np.stack([SEEN & own & outer, own & outer])
+    np.testing.assert_allclose(pieces.logdensity_fn({"y_unobserved": row}), terms[kept].sum())
+
+
+def test_sites_that_are_named_like_imputed_ones_keep_their_masks():
+    def model(y):
+        law = dist.Normal()
+        with numpyro.handlers.mask(mask=SEEN):
+            numpyro.sample("y_observed", law, obs=y)
+            numpyro.sample("y_unobserved", law.expand([4]))
+        numpyro.sample("z_observed", dist.Normal().expand([4]).mask(SEEN), obs=y)
+        numpyro.sample("z_unobserved", dist.Normal().expand([4]).mask(~SEEN))
+
+    pieces = from_numpyro(model, Y)
+    assert pieces.sites.loose.improper == ("y_unobserved", "z_unobserved")
 
 
 # --- What is refused ------------------------------------------------------------------------------
@@ -299,4 +422,24 @@ def test_improper_priors_are_known():
         numpyro.sample("masked", dist.Normal().mask(False))
         numpyro.sample("proper", dist.Normal().expand([2]).to_event(1).mask(True))
 
-    assert from_numpyro(model).sites.improper == ("flat", "masked")
+    assert from_numpyro(model).sites.loose.improper == ("flat", "masked")
+
+
+def test_what_does_not_integrate_to_one_is_known():
+    pytest.importorskip("funsor")
+
+    def model(y):
+        with numpyro.handlers.scale(scale=2.0):
+            x = numpyro.sample("x", dist.Normal())
+            numpyro.sample("scaled", dist.Normal(x, 1.0), obs=1.0)
+            numpyro.factor("also_scaled", x)
+        with numpyro.handlers.scale(scale=1.0), numpyro.plate("row", 4, subsample_size=2):
+            numpyro.sample("as_it_is", dist.Normal(x, 1.0), obs=1.0)
+            numpyro.factor("of_rows", -(x**2))
+        numpyro.sample("counted", dist.Bernoulli(0.3).mask(False))
+
+    found = from_numpyro(model, Y).sites.loose
+    assert found.improper == ()
+    assert found.unnormalised == ("x", "counted")
+    assert found.factors == ("also_scaled", "of_rows")
+    assert found.scaled == ("scaled",)

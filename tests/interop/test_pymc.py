@@ -13,7 +13,8 @@ from scipy import special, stats
 from tests.interop import pymc_models
 
 import levymc
-from levymc.interop.pymc import from_pymc, sample
+from levymc.interop._evidence import Loose
+from levymc.interop.pymc import _loose, from_pymc, sample
 
 pm = pytest.importorskip("pymc")
 pytensor = pytest.importorskip("pytensor")
@@ -297,6 +298,28 @@ def test_evidence_is_the_marginal_likelihood(fit):
     numbers = stats.multivariate_normal(np.zeros(3), covariance).logpdf([0.5, 1.0, 3.0])
     assert fit.log_evidence.standard_error < 0.025
     assert abs(fit.log_evidence.value - hits - numbers) < 0.15
+
+
+def test_improper_priors_have_no_evidence():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Flat("x"), 1.0, observed=np.array([0.3, 1.1]))
+    flat = sample(model, jax.random.key(0), budget=4000, progress=False)
+    assert np.isnan(flat.log_evidence.value)
+    assert "none, as the prior of 'x' is improper" in flat.report
+    assert abs(flat.posterior["x"].mean() - 0.7) < 0.2  # five standard errors of 400 draws
+
+
+def test_what_does_not_integrate_to_one_is_known(conjugate):
+    with pm.Model() as model:
+        x = pm.Flat("x", shape=2)
+        pm.HalfFlat("scale")
+        pm.ICAR("map", W=np.array([[0, 1], [1, 0]]))
+        pm.Normal("all", 0.0, 1.0, observed=np.zeros(3))
+        pm.Normal("some", 0.0, 1.0, observed=np.zeros(3), total_size=9)
+        pm.Flat("seen", observed=1.0)
+        pm.Potential("extra", -pm.math.sum(x**2))
+    assert _loose(pm, model) == Loose(("x", "scale"), ("map",), ("extra",), ("some",))
+    assert _loose(pm, conjugate) == Loose()
 
 
 def test_draws_follow_the_posterior(fit):

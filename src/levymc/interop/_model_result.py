@@ -46,7 +46,7 @@ class ModelResult:
 
     @property
     def log_evidence(self) -> Evidence:
-        """Of the model's density, normalised or not, given the modes found."""
+        """Of the model's density, given the modes found; NaN where a prior is not normalised."""
         return self.result.log_evidence
 
     def to_arviz(self) -> Any:

@@ -116,9 +116,13 @@ def _with_curvature(gradient: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _difference_step(position: Any, direction: Any) -> Array:
-    """The cube root of the precision, of the size of the position, along the direction."""
+    """The cube root of the precision, of the size of what moves, along the direction.
+
+    A coordinate that stays may be much larger, such as a year beside a rate, and says nothing.
+    """
     flat, along = ravel_pytree(position)[0], ravel_pytree(direction)[0]
-    step = jnp.finfo(flat.dtype).eps ** (1 / 3) * jnp.maximum(jnp.max(jnp.abs(flat)), 1.0)
+    size = jnp.max(jnp.where(along != 0, jnp.abs(flat), 0.0))
+    step = jnp.finfo(flat.dtype).eps ** (1 / 3) * jnp.maximum(size, 1.0)
     length = jnp.max(jnp.abs(along))
     return step / jnp.where(length > 0, length, 1.0)
 

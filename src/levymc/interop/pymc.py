@@ -19,6 +19,7 @@ from jaxtyping import Array
 from levymc._checks import check_count, check_key
 from levymc.adapt import auto
 
+from ._evidence import Loose, with_meaning
 from ._model_result import ModelResult, model_result
 from ._pymc_graph import (
     Data,
@@ -46,9 +47,15 @@ def sample(
     .. math:: φ(u) = p(\text{data}, x(u)) \, |\det \partial x / \partial u|
 
     Targets: the posterior, exactly, given enough steps and the modes found; `log_evidence` is the
-    log marginal likelihood if every prior is normalised, which pm.Flat, pm.HalfFlat and pm.ICAR are
-    not, nor what has pm.Potential, `total_size` or the transform `ordered` (lower by log k! for k
-    exchangeable variables).  Not valid when: as `levymc.auto` says; read `warnings` first.
+    log marginal likelihood.  It is NaN, and the report says so, where a prior does not integrate to
+    one: pm.Flat, pm.HalfFlat and pm.ICAR.
+    Not valid when: as `levymc.auto` says; read `warnings` first.
+
+    With a pm.Potential the evidence is log ∫ of the product with it.  That is the log marginal
+    likelihood if the potential is a likelihood; if it is part of a prior, the prior has another
+    integral than 1, and the evidence does not compare with that of other models.  The report notes
+    it, and also where `total_size` multiplies a likelihood.  The transform `ordered` makes the
+    evidence lower by log k! for k exchangeable variables, and a pm.CustomDist is what it is.
 
     The model is compiled with the data that it has now, in 64 bits unless PyTensor's floatX is
     float32, whatever JAX is set to.  JAX's settings are as before afterwards.
@@ -89,7 +96,8 @@ def sample(
         result = auto(
             pieces.logdensity_fn, key_auto, starts, budget=budget, progress=progress, store=store
         )
-        return model_result(result, pieces.constrain, **_described(model))
+        known = with_meaning(result, _loose(pymc_with_jax(), model))
+        return model_result(known, pieces.constrain, **_described(model))
 
 
 def from_pymc(model: Any) -> "PymcModel":
@@ -253,6 +261,28 @@ def _described(model: Any) -> dict[str, Any]:
         "dims": dims,
         "data": {"observed_data": observed, "constant_data": constant},
     }
+
+
+def _loose(pymc: Any, model: Any) -> Loose:
+    """What in a model is no normalised law."""
+    from pymc.variational.minibatch_rv import MinibatchRandomVariable
+
+    def named(variables: list[Any], *kinds: type) -> tuple[str, ...]:
+        return tuple(var.name for var in variables if isinstance(_law(var), kinds))
+
+    flat = [type(law.rv_op) for law in (pymc.Flat, pymc.HalfFlat)]
+    return Loose(
+        improper=named(model.free_RVs, *flat),
+        unnormalised=named(model.free_RVs, type(pymc.ICAR.rv_op)),
+        factors=tuple(var.name for var in model.potentials),
+        scaled=named(model.observed_RVs, MinibatchRandomVariable),
+    )
+
+
+def _law(variable: Any) -> Any:
+    """The operation that draws a variable; that of one of pymc.dims is wrapped."""
+    drawn = variable.owner.op
+    return getattr(drawn, "core_op", drawn)
 
 
 def _check_model(pymc: Any, model: Any) -> None:

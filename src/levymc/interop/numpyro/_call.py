@@ -1,9 +1,10 @@
-"""A model with its arguments, to be told from another."""
+"""A model with its arguments, and what it computes, to be told from another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -37,7 +38,7 @@ class Call:
 def _is_comparable(leaf: Any) -> bool:
     """Not so are objects that may have changed, and numbers that are not known yet."""
     if isinstance(leaf, jax.Array):
-        return not is_traced(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return not is_traced(leaf) and not _is_key(leaf)
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype != object
     return isinstance(leaf, PLAIN)
@@ -45,3 +46,44 @@ def _is_comparable(leaf: Any) -> bool:
 
 def _known(leaf: Any) -> Any:
     return type(leaf), leaf if isinstance(leaf, PLAIN) else fingerprint([leaf])
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def computed(function: Callable[[Any], Any], example: Any) -> str | None:
+    """A checksum of what a function computes, from whatever it reads, as that is at the moment.
+
+    None where a program does not tell: of functions of Python that it calls back, and of numbers
+    that are not known yet.  The function must be new, as JAX remembers what it has traced.
+    """
+    whole, shapes = jax.make_jaxpr(function, return_shape=True)(example)
+    programs = list(_programs(whole))
+    numbers = [number for program in programs for number in _numbers(program)]
+    names = {operation.primitive.name for program in programs for operation in program.eqns}
+    if is_traced(numbers) or any("callback" in name for name in names):
+        return None
+    text = np.frombuffer(f"{whole} {shapes}".encode(), np.uint8)
+    plain = [jax.random.key_data(number) if _is_key(number) else number for number in numbers]
+    return fingerprint([text, *plain])
+
+
+def _programs(program: Any) -> Iterator[Any]:
+    """A program, and those that its operations contain."""
+    yield program
+    for leaf in _parameters(program):
+        if isinstance(leaf, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr):
+            yield from _programs(leaf)
+
+
+def _numbers(program: Any) -> list[Any]:
+    """The arrays in a program, which its text leaves out."""
+    atoms = [*program.outvars, *(atom for line in program.eqns for atom in line.invars)]
+    literals = [atom.val for atom in atoms if isinstance(atom, jax.extend.core.Literal)]
+    arrays = [leaf for leaf in _parameters(program) if isinstance(leaf, np.ndarray | jax.Array)]
+    return [*getattr(program, "consts", ()), *literals, *arrays]
+
+
+def _parameters(program: Any) -> list[Any]:
+    return [leaf for line in program.eqns for leaf in jax.tree.leaves(list(line.params.values()))]

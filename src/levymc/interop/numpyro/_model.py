@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -14,8 +14,9 @@ from numpyro.handlers import seed
 from numpyro.infer.util import compute_log_probs, constrain_fn, potential_energy
 
 from levymc._checks import check_count, check_key
+from levymc.run import fingerprint
 
-from ._call import Call
+from ._call import Call, computed
 from ._enumerated import depending, summed_out
 from ._minibatch import RowsGradient, minibatches_of
 from ._rows import taking, taking_all
@@ -24,12 +25,19 @@ from ._sites import Sites, sites_of
 RADIUS = 2.0  # of the starts, as in numpyro.infer.init_to_uniform
 MOST_ROUNDS = 100  # of draws of starts, as many as NumPyro's
 AT_ONCE = 1024  # positions that are constrained together
+MOST_KEPT = 16  # pieces that later calls may share
+_KEPT: dict[Any, "NumpyroModel"] = {}  # the latest last
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> "NumpyroModel":
     r"""The pieces of a NumPyro model that any algorithm of ours or of BlackJAX's wants.
 
-    The same model with equal arguments gives the same object, so that programs are compiled once.
+    The same model with equal arguments gives the same object, so that programs are compiled once,
+    as long as it computes the same: what else it reads, such as a variable of a notebook, is looked
+    at in every call.
+
+    Not valid when: what a model reads besides its arguments changes while its pieces are used; call
+    again.
 
     Args:
         model: a NumPyro model.
@@ -74,8 +82,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> "Numpy
             f"`model` must be a function with numpyro.sample in it, got {model!r:.100}. "
             "Give the model itself; its arguments come after the key."
         )
-    call = Call(model, args, kwargs)
-    return _shared(call) if call.is_comparable else _made(call)
+    pieces = _made(Call(model, args, kwargs))
+    return _first_alike(pieces) if pieces._call.is_comparable else pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +239,37 @@ def _made(call: Call) -> NumpyroModel:
     return NumpyroModel(call, sites, logdensity_fn, constrain_one)
 
 
-_shared = lru_cache(maxsize=16)(_made)
+def _first_alike(pieces: NumpyroModel) -> NumpyroModel:
+    """The pieces that an earlier call of the same model has made, if they compute the same."""
+    told = _told(pieces)
+    if told is None:
+        return pieces
+    found = _KEPT.pop((pieces._call, told), pieces)
+    _KEPT[pieces._call, told] = found  # as the latest
+    for oldest in list(_KEPT)[:-MOST_KEPT]:
+        _KEPT.pop(oldest, None)
+    return found
+
+
+def _told(pieces: NumpyroModel) -> tuple[str, ...] | None:
+    """What tells pieces from others of the same call; None where that cannot be seen.
+
+    A model may read what is none of its arguments, such as a variable of a notebook, which may have
+    changed since the last call.
+    """
+
+    def all_of_it(position: dict[str, Any]) -> Any:
+        return pieces.logdensity_fn(position), pieces._constrain_one(position)
+
+    try:
+        program = computed(all_of_it, pieces.sites.latent)
+    except Exception:  # which whoever uses what cannot be traced will see
+        return None
+    if program is None:
+        return None
+    observed = pieces.sites.observed
+    rest = pieces.sites._replace(observed={})
+    return program, str(rest), str(list(observed)), fingerprint(observed.values())
 
 
 def _prepared(model: Callable[..., Any], sites: Sites) -> Callable[..., Any]:

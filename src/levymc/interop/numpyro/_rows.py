@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 from numpyro.primitives import Messenger
 
+from ._imputed import imputing
+
 
 class _Taking(Messenger):
     """Gives plates their indices; a plate that is not named takes all of its rows."""
@@ -34,9 +36,9 @@ def _all(size: int) -> Array:
 
 def taking(model: Callable[..., Any], indices: dict[str, Array]) -> Callable[..., Any]:
     """The model on the rows with these indices, by plate; plates scale their sites up by that."""
-    return _Taking(model, indices)
+    return _Taking(imputing(model), indices)
 
 
 def taking_all(model: Callable[..., Any]) -> Callable[..., Any]:
     """The model on all of the data, where NumPyro would draw a subsample, or miss a key for it."""
-    return _Taking(model, {})
+    return _Taking(imputing(model), {})

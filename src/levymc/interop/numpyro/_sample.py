@@ -1,21 +1,19 @@
 """One call for a NumPyro model: `levymc.auto` on its unconstrained density."""
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from levymc._checks import check_key
-from levymc.adapt import AutoResult, Evidence, auto
+from levymc.adapt import auto
 
+from .._evidence import with_meaning
 from .._model_result import ModelResult, model_result
 from ._model import from_numpyro
 
 NUM_STARTS = 16  # as many points as the search of `levymc.auto` relaxes at once
-HEADING = "Log evidence:"  # of `levymc.auto`'s report
 
 
 def sample(
@@ -32,12 +30,20 @@ def sample(
     .. math:: φ(u) = p(\text{data}, x(u)) \, |\det \partial x / \partial u|
 
     Targets: the posterior, exactly, given enough steps and the modes found; `log_evidence` is the
-    log marginal likelihood.  It is NaN, and the report says so, where a prior is improper.
+    log marginal likelihood.  It is NaN, and the report says so, where a prior does not integrate to
+    one: where it is improper, or inside `numpyro.handlers.scale`.
     Not valid when: as `levymc.auto` says; read `warnings` first.
+
+    With a `numpyro.factor` the evidence is log ∫ of the product with it.  That is the log marginal
+    likelihood if the factor is a likelihood; if it is part of a prior, the prior has another
+    integral than 1, and the evidence does not compare with that of other models.  The report notes
+    it, and also where `numpyro.handlers.scale` multiplies a likelihood.
 
     Discrete sites with finitely many values are summed out by funsor, and are not among the draws:
     `numpyro.infer.Predictive(model, fit.posterior, infer_discrete=True, batch_ndims=2)` draws them.
     Plates that subsample take all of their data here; `from_numpyro` makes minibatches of them.
+    Values that NumPyro imputes by `obs_mask` are drawn; where there are data, ``y_unobserved`` are
+    replicates of these.
 
     Args:
         model: a NumPyro model.
@@ -82,25 +88,6 @@ def sample(
         progress=progress,
         store=store,
     )
-    known = without_evidence(result, pieces.sites.improper) if pieces.sites.improper else result
+    known = with_meaning(result, pieces.sites.loose)
     observed = {"observed_data": pieces.sites.observed}
     return model_result(known, pieces.constrain, dims=pieces.dims, data=observed)
-
-
-def without_evidence(result: AutoResult, improper: tuple[str, ...]) -> AutoResult:
-    """The result without a number that would depend on an arbitrary constant."""
-    none = Evidence(np.nan, np.inf, result.log_evidence.evaluations)
-    report = _with_reason(result.report.splitlines(), ", ".join(map(repr, improper)))
-    return dataclasses.replace(result, log_evidence=none, report=report)
-
-
-def _with_reason(lines: list[str], improper: str) -> str:
-    """A report with the reason in the place of the number."""
-    reason = (
-        f"  none, as the prior of {improper} is improper; and nothing checks that the posterior "
-        "has an integral"
-    )
-    if HEADING not in lines:
-        return "\n".join([*lines, HEADING, reason])
-    place = lines.index(HEADING) + 1
-    return "\n".join([*lines[:place], reason, *lines[place + 1 :]])

@@ -11,6 +11,10 @@ from numpyro.distributions.transforms import biject_to
 from numpyro.handlers import seed, substitute, trace
 from numpyro.infer.initialization import init_to_uniform
 
+from levymc._checks import is_traced
+
+from .._evidence import Loose
+from ._imputed import layers
 from ._rows import taking_all
 
 TAKEN = ("chain", "draw")  # axes of all draws
@@ -22,7 +26,7 @@ class Sites(NamedTuple):
 
     latent: shapes and dtypes of the continuous latent sites, unconstrained.
     enumerated: discrete sites that are summed out, likewise.
-    improper: sites whose prior has no integral.
+    loose: sites that are no normalised laws.
     subsampled: sizes of the plates that subsample, and of their minibatches.
     local: latent sites inside such plates.
     observed: data.  dims: names of the axes of all of these, and of deterministic sites.
@@ -31,7 +35,7 @@ class Sites(NamedTuple):
 
     latent: dict[str, jax.ShapeDtypeStruct]
     enumerated: dict[str, jax.ShapeDtypeStruct]
-    improper: tuple[str, ...]
+    loose: Loose
     subsampled: dict[str, tuple[int, int]]
     local: tuple[str, ...]
     observed: dict[str, np.ndarray]
@@ -61,7 +65,7 @@ def sites_of(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return Sites(
         {name: _unconstrained(site) for name, site in continuous.items()},
         {name: _shape(latent[name]["value"]) for name in discrete},
-        tuple(name for name, site in continuous.items() if _is_improper(site["fn"])),
+        _loose(found),
         subsampled,
         tuple(name for name, site in latent.items() if _plates(site) & set(subsampled)),
         observed,
@@ -96,13 +100,40 @@ def _shape(value: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(np.shape(value), value.dtype)
 
 
+# What does not integrate to one.
+
+
+def _loose(found: Trace) -> Loose:
+    sites = {name: site for name, site in found.items() if site["type"] == "sample"}
+    latent = [name for name, site in sites.items() if _is_latent(site)]
+    factors = [name for name in sites if isinstance(layers(sites[name]["fn"])[-1], dist.Unit)]
+    improper = [name for name in latent if _is_improper(sites[name]["fn"])]
+    scaled = [name for name, site in sites.items() if _is_scaled(site)]
+    # A discrete prior that is masked has a sum, of 1 for each value.
+    other = [name for name in latent if name in scaled or _is_masked(sites[name]["fn"])]
+    return Loose(
+        tuple(improper),
+        tuple(name for name in other if name not in improper),
+        tuple(factors),
+        tuple(name for name in scaled if name not in [*latent, *factors]),
+    )
+
+
 def _is_improper(law: Any) -> bool:
     """Whether a prior, or the one under it, has no integral: it is flat, or it is masked."""
-    while hasattr(law, "base_dist"):
-        if isinstance(law, dist.MaskedDistribution) and not np.all(law._mask):
-            return True
-        law = law.base_dist
-    return isinstance(law, dist.ImproperUniform)
+    is_flat = isinstance(layers(law)[-1], dist.ImproperUniform)
+    return is_flat or (_is_masked(law) and not law.support.is_discrete)
+
+
+def _is_masked(law: Any) -> bool:
+    masks = [one._mask for one in layers(law) if isinstance(one, dist.MaskedDistribution)]
+    return not all(np.all(mask) for mask in masks)
+
+
+def _is_scaled(site: dict[str, Any]) -> bool:
+    """Whether a log density is multiplied, by a number that is known, or is not."""
+    scale = site["scale"]
+    return scale is not None and (is_traced(scale) or not np.all(np.asarray(scale) == 1))
 
 
 # What is refused.
