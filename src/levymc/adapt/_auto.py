@@ -55,6 +55,7 @@ from ._target import Target, check_support, checked_starts
 EXPLORING = 0.25  # of the budget, at most
 SPARE, MORE_SPARE, MOST_SPARE = 0.12, 0.85, 0.4  # of it, for a second search: see `spare_share`
 SEARCHING = 0.13  # of it, that the first search is expected to take
+FOR_DRAWS = 10_000  # evaluations: where there are fewer, draws are what is short
 TO_BEGIN_AGAIN = LEAST_LEFT + 0.05  # of it, that a second search leaves, for what it finds
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
@@ -366,6 +367,7 @@ class _Run:
             share * budget,
             (SEARCHING + share) * budget - self.spent["exploring"],
             (1 - TO_BEGIN_AGAIN) * budget - target.evaluations,
+            max(budget - FOR_DRAWS - target.evaluations, SPARE * budget),
         )
         jumps = Jumps(jax.random.fold_in(self.key_search, 1 + restart))
         go_on(atlas, jumps, spare, spare, lambda found: None)
