@@ -242,6 +242,58 @@ def test_observed_quantiles_are_within_their_relative_error():
         np.testing.assert_allclose(seen.observed["q"][chain, coordinate], expected, rtol=0.0301)
 
 
+def is_right(position):
+    return position > 0.1
+
+
+def whole(position):
+    return is_right(position).astype(jnp.int32)
+
+
+def share(position):
+    return whole(position).astype(float)
+
+
+def of_each_kind(of):
+    """All observers of a function of the position."""
+    return {
+        "mean": observe.mean(lambda position: {"a": of(position)}),
+        "error": observe.mean_error(of, TRUTH),
+        "predictive": observe.predictive(of),
+        "histogram": observe.histogram([0.5], of),
+        "quantiles": observe.quantiles([0.1, 0.9], of),
+        "hops": observe.hops(0.5, 0.5, of),
+    }
+
+
+@pytest.mark.parametrize("of", [whole, is_right])
+def test_whole_numbers_and_truth_values_are_observed_as_numbers(of):
+    """Before, a mean stayed at the first of them, and a histogram at zero, without a word."""
+    expected = run(observe=of_each_kind(share)).observed
+    assert 0 < np.min(expected["mean"]["a"]) < np.max(expected["mean"]["a"]) < 1
+    jax.tree.map(np.testing.assert_array_equal, run(observe=of_each_kind(of)).observed, expected)
+
+
+ONE_ARRAY = [observe.quantiles([0.5]), observe.histogram([0.0]), observe.hops(0.0, 1.0)]
+
+
+@pytest.mark.parametrize("observer", ONE_ARRAY)
+def test_one_array_is_asked_for_where_positions_have_several(observer):
+    walk = levymc.levy_walk(lambda x: normal(x["a"]) + normal(x["b"]), 1.0)
+    with pytest.raises(TypeError, match=r"`of` must return one array .*'b'.* of=lambda position"):
+        run(walk, {"a": STARTS, "b": STARTS[:, 0]}, observe={"seen": observer})
+
+
+@pytest.mark.parametrize("wrong", [lambda x: "x", lambda x: None, lambda x: x * 1j])
+def test_what_is_observed_must_be_numbers(wrong):
+    for name, observer in of_each_kind(wrong).items():
+        if name != "mean":  # whose function here returns it in a dictionary
+            with pytest.raises(TypeError, match="`of` must return arrays of real numbers for"):
+                run(observe={"seen": observer})
+    with pytest.raises(TypeError, match="`of` must return arrays of real numbers for"):
+        run(observe={"seen": observe.mean(wrong)})
+
+
 def counting(function):
     traces = []
 

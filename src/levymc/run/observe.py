@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import check_interval, check_positive, check_real
+from levymc._checks import check_interval, check_positive, check_real, output_shapes
 from levymc.algorithms import Info
 
 
@@ -45,9 +45,42 @@ def itself(position: Any) -> Any:
     return position
 
 
-def _zeros(of: Callable[[Any], Any], position: Any) -> Any:
-    values = jax.eval_shape(of, position)
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), values)
+def _shapes(maker: str, of: Callable[[Any], Any], position: Any) -> Any:
+    """Shapes of what an observer looks at, in floating types; what is not of numbers is refused."""
+    found = output_shapes("of", of, position)
+    leaves = jax.tree.leaves(found)
+    if not leaves or not all(map(_is_real, leaves)):
+        raise TypeError(
+            f"`of` must return arrays of real numbers for levymc.observe.{maker}, "
+            f"got {found!r:.100}. Return numbers that are made of the position."
+        )
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, _floating(leaf)), found)
+
+
+def _shape(maker: str, of: Callable[[Any], Any], position: Any) -> jax.ShapeDtypeStruct:
+    """Likewise, where it is one array."""
+    found = _shapes(maker, of, position)
+    if not isinstance(found, jax.ShapeDtypeStruct):
+        raise TypeError(
+            f"`of` must return one array for levymc.observe.{maker}, got "
+            f"{jax.tree.map(lambda leaf: leaf.shape, found)!r:.100}. Where positions have several "
+            'leaves, name one, such as of=lambda position: position["x"].'
+        )
+    return found
+
+
+def _is_real(leaf: Any) -> bool:
+    kinds = (jnp.floating, jnp.integer, jnp.bool_)
+    return hasattr(leaf, "dtype") and any(jnp.issubdtype(leaf.dtype, kind) for kind in kinds)
+
+
+def _floating(leaf: Any) -> Any:
+    """The type of a summary; that of whole numbers and truth values could not hold their mean."""
+    return leaf.dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.result_type(float)
+
+
+def _zeros(shapes: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 class MeanSoFar(NamedTuple):
@@ -64,7 +97,7 @@ class Mean(Observer):
     of: Callable[[Any], Any]
 
     def init(self, position: Any) -> MeanSoFar:
-        zeros = _zeros(self.of, position)
+        zeros = _zeros(_shapes("mean", self.of, position))
         widest = jnp.result_type(*jax.tree.leaves(zeros), jnp.float32)
         return MeanSoFar(zeros, jnp.zeros((), widest))
 
@@ -74,7 +107,8 @@ class Mean(Observer):
 
         def moved(old: Array, new: Array) -> Array:
             # Infinity times no weight would be NaN.
-            return old + share.astype(old.dtype) * (jnp.where(weight > 0, new, old) - old)
+            values = jnp.asarray(new, old.dtype)
+            return old + share.astype(old.dtype) * (jnp.where(weight > 0, values, old) - old)
 
         return MeanSoFar(jax.tree.map(moved, so_far.mean, self.of(position)), total)
 
@@ -91,7 +125,7 @@ def mean(of: Callable[[Any], Any] = itself) -> Observer:
     `quantiles`.
 
     Args:
-        of: g, a function of a position that returns a pytree of floats; the position itself if
+        of: g, a function of a position that returns a pytree of numbers; the position itself if
             not given.
 
     Examples:
@@ -121,6 +155,10 @@ class MeanError(Mean):
     def __hash__(self) -> int:
         return hash((self.of, self.truth.shape))
 
+    def init(self, position: Any) -> MeanSoFar:
+        _shape("mean_error", self.of, position)
+        return super().init(position)
+
     def finish(self, so_far: MeanSoFar) -> Array:
         return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
 
@@ -133,7 +171,7 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> 
     In `levymc.iterate`, that of the mean so far.
 
     Args:
-        of: g, a function of a position that returns an array of floats, a prediction each.
+        of: g, a function of a position that returns an array of numbers, a prediction each.
         truth: y, an array of the same shape.
     """
     return MeanError(of, np.array(truth))  # a copy: who changes theirs changes no program
@@ -156,7 +194,7 @@ class Predictive(Observer):
     width: float
 
     def init(self, position: Any) -> SpreadSoFar:
-        zeros = _zeros(self.of, position)
+        zeros = _zeros(_shape("predictive", self.of, position))
         return SpreadSoFar(zeros, zeros, jnp.zeros((), zeros.dtype))
 
     def update(
@@ -165,7 +203,8 @@ class Predictive(Observer):
         step = jnp.asarray(weight, so_far.total.dtype)
         total = so_far.total + step
         share = step / jnp.where(total > 0, total, 1)
-        values = jnp.where(step > 0, self.of(position), so_far.mean)
+        values = jnp.asarray(self.of(position), so_far.mean.dtype)
+        values = jnp.where(step > 0, values, so_far.mean)
         moved = so_far.mean + share * (values - so_far.mean)
         added = step * (values - so_far.mean) * (values - moved)
         return SpreadSoFar(moved, so_far.squares + added, total)
@@ -195,7 +234,7 @@ def predictive(
     not bound g: the interval then settles nowhere.  See `quantiles`.
 
     Args:
-        of: g, a function of a position that returns an array of floats, a prediction each.
+        of: g, a function of a position that returns an array of numbers, a prediction each.
         noise_variance: σ² ≥ 0 of a new observation about its prediction.
         level: probability of the interval, in (0, 1).
 
@@ -248,12 +287,12 @@ class Quantiles(Observer):
         return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
 
     def init(self, position: Any) -> Array:
-        values = jax.eval_shape(self.of, position)
+        values = _shape("quantiles", self.of, position)
         wide = jnp.promote_types(values.dtype, jnp.float32)  # bins reach beyond sixteen bits
         return jnp.zeros((*values.shape, 2 * self.num_bins + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        bins = jnp.ravel(self.place(self.of(position).astype(so_far.dtype)))
+        bins = jnp.ravel(self.place(jnp.asarray(self.of(position), so_far.dtype)))
         rows = so_far.reshape(len(bins), -1)
         added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
         return added.reshape(so_far.shape)
@@ -287,7 +326,7 @@ def quantiles(
 
     Args:
         probabilities: numbers in (0, 1).
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
         relative_error: ε, in (0, 0.5).
         smallest, largest: the sizes between which ε holds.
@@ -311,11 +350,12 @@ class Histogram(Observer):
     edges: tuple[float, ...]
 
     def init(self, position: Any) -> Array:
-        values = jax.eval_shape(self.of, position)
+        values = _shape("histogram", self.of, position)
         return jnp.zeros((*values.shape, len(self.edges) + 1), values.dtype)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        values = self.of(position)
+        found = jnp.asarray(self.of(position))
+        values = found.astype(_floating(found))
         bins = jnp.ravel(jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right"))
         rows = so_far.reshape(len(bins), -1)
         added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
@@ -333,7 +373,7 @@ def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = its
 
     Args:
         edges: of the bins, increasing; a value on an edge belongs to the bin above it.
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
 
     Examples:
@@ -369,6 +409,7 @@ class Hops(Observer):
     of: Callable[[Any], Any]
 
     def init(self, position: Any) -> HopsSoFar:
+        _shape("hops", self.of, position)
         values = self.of(position)
         return HopsSoFar(self._side(values, 0), jnp.zeros(jnp.shape(values), jnp.int32))
 
@@ -393,7 +434,7 @@ def hops(low: float, high: float, of: Callable[[Any], Any] = itself) -> Observer
 
     Args:
         low, high: the edges of the two sides, low ≤ high.
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
     """
     check_real("low", (low, high), "The sides are those below `low` and above `high`.")
