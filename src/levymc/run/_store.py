@@ -37,6 +37,7 @@ from levymc._workdir import (
     parse_json,
     remove_partial,
 )
+from levymc.algorithms import Info
 
 from . import _programs, marks
 from ._chunks import GROUPS, KINDS, Chunks, Leaf, Written, check_names, joined
@@ -427,7 +428,29 @@ class _Sink:
         self.pending = [[part] for part in rows]
         self.since = time.monotonic()
 
+    def _check_weights(self, part: Part) -> None:
+        """Refuse draws whose step sizes are no weights.
+
+        A schedule was looked at for the steps that the run was begun with, and is not stored.
+        """
+        info, plan = self.store.structure.info, self.store.plan
+        place = info.step_size if isinstance(info, Info) else None
+        if not isinstance(place, int):  # of another library, or a constant, which was looked at
+            return
+        sizes = part.draws[place]
+        wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
+        if len(wrong):
+            number = plan.num_kept(self.done) + int(wrong[0, 0])
+            step, before = (int(plan.kept.numbered(n, 1)[0]) for n in (number, max(number - 1, 0)))
+            raise ValueError(
+                f"`num_steps` must be less than {step}, where the schedule's step size is "
+                f"{sizes[tuple(wrong[0])]} and must be positive and finite, got {plan.num_steps}. "
+                f"The draws before are safe in {self.store.path}: levymc.resume(store, "
+                f"num_steps={max(before, self.done - plan.burn_in)}) makes the rest of them."
+            )
+
     def append(self, part: Part) -> None:
+        self._check_weights(part)
         for rows, leaf in zip(self.pending, part.draws, strict=True):
             rows.append(np.moveaxis(leaf, 0, 1))
         self.done, self.carry = part.done, part.carry
