@@ -79,15 +79,55 @@ def _floating(leaf: Any) -> Any:
     return leaf.dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.result_type(float)
 
 
-def _zeros(shapes: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+class Summed(NamedTuple):
+    """A sum in 32 bits or more, and what rounding has taken from it so far.
+
+    Without that, a mean of 100 in float32 stands still after some 3 · 10⁵ steps, as each would move
+    it by less than it is rounded to.
+    """
+
+    value: Any
+    rest: Any
+
+
+def _nothing(shape: tuple[int, ...], dtype: Any) -> Summed:
+    zero = jnp.zeros(shape, jnp.promote_types(dtype, jnp.float32))
+    return Summed(zero, zero)
+
+
+def _added(so_far: Summed, change: Array) -> Summed:
+    wanted = change + so_far.rest
+    moved = so_far.value + wanted
+    return Summed(moved, wanted - (moved - so_far.value))
+
+
+def _moved(so_far: Summed, target: Any, share: Array) -> Summed:
+    """A mean that goes a share of the way to a value."""
+    way = (jnp.asarray(target, so_far.value.dtype) - so_far.value) - so_far.rest
+    return _added(so_far, share.astype(way.dtype) * way)
+
+
+def _with_share(total: Summed, weight: Any) -> tuple[Summed, Array]:
+    """The sum of the weights with another, and the share that this one has of it."""
+    step = jnp.asarray(weight, total.value.dtype)
+    total = _added(total, step)
+    return total, step / jnp.where(total.value > 0, total.value, 1)
+
+
+def _if_seen(weight: Any, moved: Any, so_far: Any) -> Any:
+    """What is not seen changes no bit, even where it is infinite."""
+    return jax.tree.map(lambda new, old: jnp.where(weight > 0, new, old), moved, so_far)
 
 
 class MeanSoFar(NamedTuple):
-    """Σ η_n g(X_n) / Σ η_n, and Σ η_n."""
+    """Σ η_n g(X_n) / Σ η_n, a sum for each leaf, and Σ η_n.
+
+    types: a zero for each leaf, of the type that its mean is given in.
+    """
 
     mean: Any
-    total: Any
+    total: Summed
+    types: Any
 
 
 @dataclass(frozen=True)
@@ -97,23 +137,28 @@ class Mean(Observer):
     of: Callable[[Any], Any]
 
     def init(self, position: Any) -> MeanSoFar:
-        zeros = _zeros(_shapes("mean", self.of, position))
-        widest = jnp.result_type(*jax.tree.leaves(zeros), jnp.float32)
-        return MeanSoFar(zeros, jnp.zeros((), widest))
+        shapes = _shapes("mean", self.of, position)
+        widest = jnp.result_type(*(leaf.dtype for leaf in jax.tree.leaves(shapes)))
+        return MeanSoFar(
+            jax.tree.map(lambda leaf: _nothing(leaf.shape, leaf.dtype), shapes),
+            _nothing((), widest),
+            jax.tree.map(lambda leaf: jnp.zeros((), leaf.dtype), shapes),
+        )
 
     def update(self, so_far: MeanSoFar, position: Any, weight: Any, info: Any = None) -> MeanSoFar:
-        total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
-        share = weight / jnp.where(total > 0, total, 1)
-
-        def moved(old: Array, new: Array) -> Array:
-            # Infinity times no weight would be NaN.
-            values = jnp.asarray(new, old.dtype)
-            return old + share.astype(old.dtype) * (jnp.where(weight > 0, values, old) - old)
-
-        return MeanSoFar(jax.tree.map(moved, so_far.mean, self.of(position)), total)
+        total, share = _with_share(so_far.total, weight)
+        means = jax.tree.map(
+            lambda _, old, new: _moved(old, new, share),
+            so_far.types,
+            so_far.mean,
+            self.of(position),
+        )
+        return _if_seen(weight, MeanSoFar(means, total, so_far.types), so_far)
 
     def finish(self, so_far: MeanSoFar) -> Any:
-        return so_far.mean
+        return jax.tree.map(
+            lambda like, found: found.value.astype(like.dtype), so_far.types, so_far.mean
+        )
 
 
 def mean(of: Callable[[Any], Any] = itself) -> Observer:
@@ -160,7 +205,9 @@ class MeanError(Mean):
         return super().init(position)
 
     def finish(self, so_far: MeanSoFar) -> Array:
-        return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
+        found = so_far.mean.value
+        error = jnp.sqrt(jnp.mean((found - jnp.asarray(self.truth, found.dtype)) ** 2))
+        return error.astype(so_far.types.dtype)
 
 
 def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> Observer:
@@ -178,11 +225,12 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> 
 
 
 class SpreadSoFar(NamedTuple):
-    """The weighted mean, the weighted sum of squares about it, and Σ η_n."""
+    """The weighted mean, that of squares about it, and Σ η_n; `type` is as those of `MeanSoFar`."""
 
-    mean: Any
-    squares: Any
-    total: Any
+    mean: Summed
+    variance: Summed
+    total: Summed
+    type: Array
 
 
 @dataclass(frozen=True)
@@ -194,30 +242,30 @@ class Predictive(Observer):
     width: float
 
     def init(self, position: Any) -> SpreadSoFar:
-        zeros = _zeros(_shape("predictive", self.of, position))
-        return SpreadSoFar(zeros, zeros, jnp.zeros((), zeros.dtype))
+        shape = _shape("predictive", self.of, position)
+        each = _nothing(shape.shape, shape.dtype)
+        return SpreadSoFar(each, each, _nothing((), shape.dtype), jnp.zeros((), shape.dtype))
 
     def update(
         self, so_far: SpreadSoFar, position: Any, weight: Any, info: Any = None
     ) -> SpreadSoFar:
-        step = jnp.asarray(weight, so_far.total.dtype)
-        total = so_far.total + step
-        share = step / jnp.where(total > 0, total, 1)
-        values = jnp.asarray(self.of(position), so_far.mean.dtype)
-        values = jnp.where(step > 0, values, so_far.mean)
-        moved = so_far.mean + share * (values - so_far.mean)
-        added = step * (values - so_far.mean) * (values - moved)
-        return SpreadSoFar(moved, so_far.squares + added, total)
+        total, share = _with_share(so_far.total, weight)
+        values = jnp.asarray(self.of(position), so_far.mean.value.dtype)
+        mean = _moved(so_far.mean, values, share)
+        square = (values - so_far.mean.value) * (values - mean.value)
+        variance = _moved(so_far.variance, square, share)
+        return _if_seen(weight, SpreadSoFar(mean, variance, total, so_far.type), so_far)
 
     def finish(self, so_far: SpreadSoFar) -> dict[str, Any]:
-        variance = so_far.squares / jnp.where(so_far.total > 0, so_far.total, 1)
+        mean, variance = so_far.mean.value, jnp.maximum(so_far.variance.value, 0)  # to rounding
         half = self.width * jnp.sqrt(variance + self.noise_variance)
-        return {
-            "mean": so_far.mean,
+        found = {
+            "mean": mean,
             "deviation": jnp.sqrt(variance),
-            "low": so_far.mean - half,
-            "high": so_far.mean + half,
+            "low": mean - half,
+            "high": mean + half,
         }
+        return {name: value.astype(so_far.type.dtype) for name, value in found.items()}
 
 
 def predictive(
@@ -351,7 +399,8 @@ class Histogram(Observer):
 
     def init(self, position: Any) -> Array:
         values = _shape("histogram", self.of, position)
-        return jnp.zeros((*values.shape, len(self.edges) + 1), values.dtype)
+        wide = jnp.promote_types(values.dtype, jnp.float32)  # sixteen bits count to 256, or 2048
+        return jnp.zeros((*values.shape, len(self.edges) + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
         found = jnp.asarray(self.of(position))
