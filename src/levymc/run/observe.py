@@ -3,7 +3,7 @@ r"""Summaries kept while a run proceeds, for positions too many or too large to 
     levymc.sample(..., observe={"mean": levymc.observe.mean()})
 
 An observer sees every step after burn-in, thinned or not, with its weight η_n; or every k-th, if
-the run is told so by `observe_every`.
+the run is told so by `observe_every`.  Before it has seen any, all but counts is NaN.
 """
 
 import math
@@ -119,6 +119,11 @@ def _if_seen(weight: Any, moved: Any, so_far: Any) -> Any:
     return jax.tree.map(lambda new, old: jnp.where(weight > 0, new, old), moved, so_far)
 
 
+def _if_any(total: Array, found: Array) -> Array:
+    """What was found, or NaN where nothing was seen: a number would be taken for an answer."""
+    return jnp.where(total > 0, found, jnp.nan)
+
+
 class MeanSoFar(NamedTuple):
     """Σ η_n g(X_n) / Σ η_n, a sum for each leaf, and Σ η_n.
 
@@ -156,9 +161,10 @@ class Mean(Observer):
         return _if_seen(weight, MeanSoFar(means, total, so_far.types), so_far)
 
     def finish(self, so_far: MeanSoFar) -> Any:
-        return jax.tree.map(
-            lambda like, found: found.value.astype(like.dtype), so_far.types, so_far.mean
-        )
+        def given(like: Array, found: Summed) -> Array:
+            return _if_any(so_far.total.value, found.value).astype(like.dtype)
+
+        return jax.tree.map(given, so_far.types, so_far.mean)
 
 
 def mean(of: Callable[[Any], Any] = itself) -> Observer:
@@ -205,7 +211,7 @@ class MeanError(Mean):
         return super().init(position)
 
     def finish(self, so_far: MeanSoFar) -> Array:
-        found = so_far.mean.value
+        found = _if_any(so_far.total.value, so_far.mean.value)
         error = jnp.sqrt(jnp.mean((found - jnp.asarray(self.truth, found.dtype)) ** 2))
         return error.astype(so_far.types.dtype)
 
@@ -257,11 +263,12 @@ class Predictive(Observer):
         return _if_seen(weight, SpreadSoFar(mean, variance, total, so_far.type), so_far)
 
     def finish(self, so_far: SpreadSoFar) -> dict[str, Any]:
-        mean, variance = so_far.mean.value, jnp.maximum(so_far.variance.value, 0)  # to rounding
+        mean = _if_any(so_far.total.value, so_far.mean.value)
+        variance = jnp.maximum(so_far.variance.value, 0)  # to rounding
         half = self.width * jnp.sqrt(variance + self.noise_variance)
         found = {
             "mean": mean,
-            "deviation": jnp.sqrt(variance),
+            "deviation": _if_any(so_far.total.value, jnp.sqrt(variance)),
             "low": mean - half,
             "high": mean + half,
         }
@@ -353,7 +360,7 @@ class Quantiles(Observer):
         cumulative = jnp.cumsum(so_far, axis=-1)
         wanted = jnp.asarray(self.levels, so_far.dtype) * cumulative[..., -1:]
         reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
-        return values[jnp.minimum(reached, 2 * self.num_bins)]
+        return _if_any(cumulative[..., -1:], values[jnp.minimum(reached, 2 * self.num_bins)])
 
 
 def quantiles(
@@ -412,7 +419,7 @@ class Histogram(Observer):
 
     def finish(self, so_far: Array) -> Array:
         total = jnp.sum(so_far, axis=-1, keepdims=True)
-        return so_far / jnp.where(total > 0, total, 1)
+        return _if_any(total, so_far / jnp.where(total > 0, total, 1))
 
 
 def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = itself) -> Observer:
