@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from levymc._checks import check_interval, check_positive, check_real, output_shapes
-from levymc.algorithms import Info
 
 
 class Observer:
@@ -507,7 +506,7 @@ class Divergences(Observer):
         return jnp.int32(0)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        is_divergent = info.is_divergent if isinstance(info, Info) else jnp.bool_(False)
+        is_divergent = getattr(info, "is_divergent", jnp.bool_(False))
         return so_far + (is_divergent & (weight > 0))
 
     def finish(self, so_far: Array) -> Array:
@@ -515,5 +514,7 @@ class Divergences(Observer):
 
 
 def divergences() -> Observer:
-    """How many of the observed steps would have left the finite numbers, and were not made."""
+    """How many of the observed steps diverged: ours would have left the finite numbers or the
+    support, and were not made.
+    """
     return Divergences()
