@@ -262,6 +262,17 @@ def test_extensions_that_make_no_sense_are_refused(stored, tmp_path):
     np.testing.assert_array_equal(levymc.load(tmp_path / "listed").steps, [3, 40])
 
 
+@pytest.mark.parametrize("every", [[3, 40], levymc.marks.logarithmic(3)])
+def test_steps_that_are_observed_may_be_listed_too(tmp_path, every):
+    """Before, a run was extended, and its observers saw nothing of what was new."""
+    observe = {"mean": levymc.observe.mean(stored_run.first)}
+    stored_run.begin(tmp_path / "run", 40, observe=observe, observe_every=every)
+    with pytest.raises(
+        ValueError, match=r"`num_steps` .* 40, got 50: .* observed .*observe_every=k"
+    ):
+        levymc.resume(tmp_path / "run", num_steps=50, progress=False)
+
+
 def falling_to_zero(n):
     return 0.5 - 0.01 * n
 

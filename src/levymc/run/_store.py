@@ -273,14 +273,23 @@ def extended(store: Store, num_steps: Any) -> Store:
             "levymc.load(store) reads what there is."
         )
     check_total(steps + store.plan.burn_in)
-    if isinstance(store.plan.kept, marks.At):
-        listed = max([store.plan.num_steps, *store.plan.kept.steps[-1:]])
-        if steps > listed:
-            raise ValueError(
-                f"`num_steps` must be at most {listed}, got {steps}: the steps that are kept were "
-                "listed for that number. Only a run with thin=k can be extended."
-            )
+    _check_listed(store.plan, steps)
     return _of_length(store, steps)
+
+
+def _check_listed(plan: Plan, steps: int) -> None:
+    """Refuse steps beyond those that were listed: nothing would be kept there, or observed."""
+    for what, name, listed in (
+        ("kept", "thin", plan.kept),
+        ("observed", "observe_every", plan.seen),
+    ):
+        if isinstance(listed, marks.At):
+            most = max([plan.num_steps, *listed.steps[-1:]])
+            if steps > most:
+                raise ValueError(
+                    f"`num_steps` must be at most {most}, got {steps}: the steps that are {what} "
+                    f"were listed for that number. Only a run with {name}=k can be extended."
+                )
 
 
 def _of_length(store: Store, steps: int) -> Store:
