@@ -425,17 +425,22 @@ class _Sink:
     """Gathers draws, and commits them every so many seconds."""
 
     def __init__(self, store: Store, run: Run, seconds: float) -> None:
-        self.store, self.done, self.carry = store, store.done, run.carry
-        self.run, self.seconds = run, seconds
+        self.store, self.run, self.seconds = store, run, seconds
+        self.reached = store.done, run.carry
         self.digests: list[str] = list(store.progress["chunks"])
-        # The draws of the chunk that is not full yet, and those that came after them.
+        # The draws of the chunk that is not full yet, and those of the calls after them.
         number, begun = divmod(store.num_draws, store.chunks.size)
         rows = store.chunks.none()
         if begun:
             rows = store.chunks.rows(number, begun, self.digests[number] if rows else None)
         self.begin = store.num_draws - begun
-        self.pending = [[part] for part in rows]
+        self.rows, self.parts = rows, list[list[np.ndarray]]()
         self.since = time.monotonic()
+
+    @property
+    def done(self) -> int:
+        """Steps that came; what was made of later ones does not count yet."""
+        return self.reached[0]
 
     def _check_weights(self, part: Part) -> None:
         """Refuse draws whose step sizes are no weights.
@@ -460,10 +465,9 @@ class _Sink:
 
     def append(self, part: Part) -> None:
         self._check_weights(part)
-        for rows, leaf in zip(self.pending, part.draws, strict=True):
-            rows.append(np.moveaxis(leaf, 0, 1))
-        self.done, self.carry = part.done, part.carry
-        held = sum(row.nbytes for rows in self.pending for row in rows)
+        self.parts.append(part.draws)
+        self.reached = part.done, part.carry  # at once, and last: Ctrl-C may come anywhere
+        held = sum(leaf.nbytes for leaves in (self.rows, *self.parts) for leaf in leaves)
         if time.monotonic() - self.since > self.seconds or held > COMMIT_BYTES:
             self.commit()
 
@@ -477,31 +481,36 @@ class _Sink:
 
     def commit(self) -> None:
         """Make all that came safe on disk, and let it count."""
-        store, size = self.store, self.store.chunks.size
-        if self.done == store.done and sealed(store.progress) == _generation(store.path):
+        store, size, (done, carry) = self.store, self.store.chunks.size, self.reached
+        if done == store.done and sealed(store.progress) == _generation(store.path):
             return
         first = self.begin // size
         with _telling_where_it_stopped(store):
-            rows = [np.concatenate(part, axis=1) for part in self.pending]
+            rows = self._gathered(store.plan.num_kept(done) - self.begin)
             self.digests[first:] = self._write_chunks(rows)
-            state = state_bytes(self.run, self.carry)
-            atomic_bytes(store.state_file(self.done), state)
+            state = state_bytes(self.run, carry)
+            atomic_bytes(store.state_file(done), state)
             progress = {
                 **store.progress,
-                "done": self.done,
+                "done": done,
                 "before": store.done,
-                "chunks": self.digests,
+                "chunks": list(self.digests),
                 "state": digest(state),
             }
             atomic_bytes(store.folder / "progress.json", sealed(progress))
             self.store = store._replace(progress=progress, state=state)
             publish(self.store, first)
-        if self.done != store.done:
+        if done != store.done:
             store.state_file(store.done).unlink(missing_ok=True)
         full = rows[0].shape[1] // size * size if rows else 0
-        self.begin += full
-        self.pending = [[part[:, full:]] for part in rows]
+        self.begin, self.rows, self.parts = self.begin + full, [row[:, full:] for row in rows], []
         self.since = time.monotonic()
+
+    def _gathered(self, count: int) -> list[np.ndarray]:
+        """The draws from `begin` on, with axes (chain, draw, …): as many as count."""
+        calls = [[np.moveaxis(leaf, 0, 1) for leaf in leaves] for leaves in self.parts]
+        together = zip(self.rows, *calls, strict=True)
+        return [np.concatenate(leaves, axis=1)[:, :count] for leaves in together]
 
     def _write_chunks(self, rows: list[np.ndarray]) -> list[str]:
         """Write the draws from `begin` on; the checksum of each chunk."""
