@@ -96,7 +96,7 @@ def test_what_was_observed_so_far(everything, observe_every):
         expected = (
             np.average(everything.positions[:, seen], axis=1, weights=weights)
             if len(weights)
-            else np.zeros((4, 2))
+            else np.full((4, 2), np.nan)
         )
         np.testing.assert_allclose(observed["mean"], expected, rtol=1e-4, atol=1e-5)
 

@@ -1,5 +1,6 @@
 """Observers: each against NumPy on the positions that were kept, with the weights of the steps."""
 
+import functools
 import inspect
 import itertools
 
@@ -22,6 +23,10 @@ def normal(position):
 
 def squares(position):
     return {"s": jnp.sum(position * position)}
+
+
+def itself(position):
+    return position
 
 
 def double(position):
@@ -240,6 +245,119 @@ def test_observed_quantiles_are_within_their_relative_error():
             method="inverted_cdf",
         )
         np.testing.assert_allclose(seen.observed["q"][chain, coordinate], expected, rtol=0.0301)
+
+
+def is_right(position):
+    return position > 0.1
+
+
+def whole(position):
+    return is_right(position).astype(jnp.int32)
+
+
+def share(position):
+    return whole(position).astype(float)
+
+
+def of_each_kind(of):
+    """All observers of a function of the position."""
+    return {
+        "mean": observe.mean(lambda position: {"a": of(position)}),
+        "error": observe.mean_error(of, TRUTH),
+        "predictive": observe.predictive(of),
+        "histogram": observe.histogram([0.5], of),
+        "quantiles": observe.quantiles([0.1, 0.9], of),
+        "hops": observe.hops(0.5, 0.5, of),
+    }
+
+
+@pytest.mark.parametrize("of", [whole, is_right])
+def test_whole_numbers_and_truth_values_are_observed_as_numbers(of):
+    """Before, a mean stayed at the first of them, and a histogram at zero, without a word."""
+    expected = run(observe=of_each_kind(share)).observed
+    assert 0 < np.min(expected["mean"]["a"]) < np.max(expected["mean"]["a"]) < 1
+    jax.tree.map(np.testing.assert_array_equal, run(observe=of_each_kind(of)).observed, expected)
+
+
+ONE_ARRAY = [observe.quantiles([0.5]), observe.histogram([0.0]), observe.hops(0.0, 1.0)]
+
+
+@pytest.mark.parametrize("observer", ONE_ARRAY)
+def test_one_array_is_asked_for_where_positions_have_several(observer):
+    walk = levymc.levy_walk(lambda x: normal(x["a"]) + normal(x["b"]), 1.0)
+    with pytest.raises(TypeError, match=r"`of` must return one array .*'b'.* of=lambda position"):
+        run(walk, {"a": STARTS, "b": STARTS[:, 0]}, observe={"seen": observer})
+
+
+@pytest.mark.parametrize("wrong", [lambda x: "x", lambda x: None, lambda x: x * 1j])
+def test_what_is_observed_must_be_numbers(wrong):
+    for name, observer in of_each_kind(wrong).items():
+        if name != "mean":  # whose function here returns it in a dictionary
+            with pytest.raises(TypeError, match="`of` must return arrays of real numbers for"):
+                run(observe={"seen": observer})
+    with pytest.raises(TypeError, match="`of` must return arrays of real numbers for"):
+        run(observe={"seen": observe.mean(wrong)})
+
+
+def seen_one_by_one(observer, values, weight):
+    """What an observer says of a path of positions."""
+
+    @jax.jit
+    def observed(values, weight):
+        def see(so_far, value):
+            return observer.update(so_far, value, weight), None
+
+        return observer.finish(jax.lax.scan(see, observer.init(values[0]), values)[0])
+
+    return observed(values, jnp.asarray(weight, values.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_mean_goes_on_to_move(dtype):
+    """Of a path that rises slowly; in float32 each step would change it by less than it holds.
+
+    Before, the mean stood still from some 10⁵ steps on, and in sixteen bits from some hundreds.
+    """
+    path = jnp.linspace(99.0, 101.0, 400_000, dtype=jnp.float32).astype(dtype)
+    exact, to_rounding = np.asarray(path, float), 4 * float(jnp.finfo(dtype).eps)
+    close = functools.partial(np.testing.assert_allclose, rtol=to_rounding)
+    mean = seen_one_by_one(observe.mean(), path, 0.1)
+    assert mean.dtype == path.dtype
+    close(np.asarray(mean, float), exact.mean())
+    spread = seen_one_by_one(observe.predictive(itself), path, 0.1)
+    assert {value.dtype for value in spread.values()} == {path.dtype}
+    close(np.asarray(spread["mean"], float), exact.mean())
+    np.testing.assert_allclose(
+        np.asarray(spread["deviation"], float), exact.std(), rtol=max(1e-4, to_rounding)
+    )
+    error = seen_one_by_one(observe.mean_error(itself, 90.0), path, 0.1)
+    assert error.dtype == path.dtype
+    np.testing.assert_allclose(float(error), exact.mean() - 90.0, rtol=10 * to_rounding)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_histogram_goes_on_to_count(dtype):
+    """Before, a bin of ones ended at 256 in bfloat16, and at 2048 in float16."""
+    path = jnp.tile(jnp.asarray([0.0, 0.0, 1.0, 1.0, 1.0], dtype), 4000)
+    shares = seen_one_by_one(observe.histogram([0.5]), path, 1.0)
+    np.testing.assert_allclose(shares, [0.4, 0.6], rtol=1e-6)
+
+
+def test_a_weight_of_zero_changes_no_bit():
+    """Nor may what is not seen be looked at: it may be infinite."""
+    for observer in of_each_kind(itself).values():
+        so_far = observer.init(jnp.ones(2, jnp.float32))
+        for value in (0.1, 0.7, 1e-4, 0.3):
+            so_far = observer.update(so_far, jnp.full(2, value, jnp.float32), jnp.float32(0.3))
+        same = observer.update(so_far, jnp.full(2, jnp.inf, jnp.float32), jnp.float32(0.0))
+        jax.tree.map(np.testing.assert_array_equal, same, so_far)
+
+
+def test_what_has_seen_nothing_says_so():
+    """Before, quantiles were -10⁸, and a mean and its interval zero."""
+    for name, observer in of_each_kind(itself).items():
+        for said in jax.tree.leaves(observer.finish(observer.init(jnp.ones(2)))):
+            np.testing.assert_array_equal(said, 0 if name == "hops" else np.nan)
 
 
 def counting(function):

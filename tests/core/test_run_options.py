@@ -3,6 +3,7 @@
 import inspect
 import io
 import itertools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -246,6 +247,48 @@ def test_thinning_merges_the_info_of_all_steps():
     np.testing.assert_allclose(some.info.largest_jump, jumps, rtol=1e-6)
     tamings = every.info.taming.reshape(4, 10, 6).max(axis=2)
     np.testing.assert_allclose(some.info.taming, tamings, rtol=1e-5)
+
+
+class Told(NamedTuple):
+    """What another library may tell of a step."""
+
+    is_divergent: jax.Array
+    energy: jax.Array
+
+
+class Stumbling:
+    """Its steps 3, 4 and 9 of each ten diverge."""
+
+    def init(self, position):
+        return levymc.algorithms.State(position, jnp.int32(0))
+
+    def step(self, key, state):
+        number = state.step + 1
+        position = state.position + jax.random.normal(key, state.position.shape, jnp.float32)
+        is_divergent = jnp.isin(number % 10, jnp.array([3, 4, 9]))
+        return levymc.algorithms.State(position, number), Told(is_divergent, 1.0 * number)
+
+
+STUMBLING = Stumbling()
+
+
+def test_thinning_keeps_the_divergences_of_other_libraries(tmp_path, calls_of):
+    """Before, those between two draws were lost; the rest of the info is that of the last step."""
+    whole = run(STUMBLING)
+    calls_of(7)
+    for options in ({}, {"store": tmp_path / "run"}):
+        some = run(STUMBLING, thin=5, **options)
+        diverged = whole.statistics["diverging"].reshape(4, 12, 5).any(axis=2)
+        np.testing.assert_array_equal(some.statistics["diverging"], diverged)
+        np.testing.assert_array_equal(
+            some.statistics["energy"], 5.0 * np.arange(1, 13) + 0 * diverged
+        )
+        assert some.num_divergent == 4 * 12
+
+
+def test_divergences_of_other_libraries_are_observed():
+    result = run(STUMBLING, observe={"count": levymc.observe.divergences()})
+    np.testing.assert_array_equal(result.observed["count"], 18)
 
 
 def test_what_is_constant_is_written_once():

@@ -262,6 +262,40 @@ def test_extensions_that_make_no_sense_are_refused(stored, tmp_path):
     np.testing.assert_array_equal(levymc.load(tmp_path / "listed").steps, [3, 40])
 
 
+@pytest.mark.parametrize("every", [[3, 40], levymc.marks.logarithmic(3)])
+def test_steps_that_are_observed_may_be_listed_too(tmp_path, every):
+    """Before, a run was extended, and its observers saw nothing of what was new."""
+    observe = {"mean": levymc.observe.mean(stored_run.first)}
+    stored_run.begin(tmp_path / "run", 40, observe=observe, observe_every=every)
+    with pytest.raises(
+        ValueError, match=r"`num_steps` .* 40, got 50: .* observed .*observe_every=k"
+    ):
+        levymc.resume(tmp_path / "run", num_steps=50, progress=False)
+
+
+def falling_to_zero(n):
+    return 0.5 - 0.01 * n
+
+
+@pytest.mark.parametrize(("thin", "first"), [(1, 47), (4, 48)])
+def test_an_extension_ends_before_its_step_sizes_do(tmp_path, calls_of, thin, first):
+    """The schedule was looked at for 39 steps; the fiftieth is none, and later ones are negative.
+
+    Before, they were made, and the draws after them had negative weights, without a word.
+    """
+    calls_of(5)
+    folder, start = tmp_path / "run", jnp.zeros((3, 2))
+    mafla = levymc.mafla(lambda x: -jnp.sum(x**2) / 2, falling_to_zero)
+    options = {"thin": thin, "burn_in": 3, "progress": False}
+    levymc.sample(mafla, jax.random.key(0), start, 36, store=folder, **options)
+    words = rf"`num_steps` must be less than {first}, .* got 60\. .*, num_steps=46\)"
+    with pytest.raises(ValueError, match=words):
+        levymc.resume(folder, num_steps=60, progress=False)
+    assert np.all(levymc.load(folder).weights > 0)
+    whole = levymc.sample(mafla, jax.random.key(0), start, 46, **options)
+    assert_same_bytes(levymc.resume(folder, num_steps=46, progress=False), whole)
+
+
 def test_draws_are_saved_by_time(tmp_path, calls_of, monkeypatch):
     """Not before COMMIT_SECONDS have passed, and then all that there are."""
     saved, clock = [], [0.0]

@@ -10,7 +10,7 @@ Steps are made in blocks, for each of which the random bits are drawn at once (s
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -606,13 +606,18 @@ JOINS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def _to_merge(info: Any, varying: tuple[bool, ...]) -> dict[str, Any]:
-    """The part of the info that is carried from draw to draw: ours, where steps differ in it."""
-    if not isinstance(info, Info):
-        return {}
+    """The part of the info that is carried from draw to draw: where steps differ in it."""
     leaves, structure = jax.tree.flatten(info)
     varies = jax.tree.unflatten(structure, varying[len(varying) - len(leaves) :])
-    names = [name for name in JOINS if getattr(varies, name)]
-    return {name: getattr(info, name) for name in names}
+    return {name: getattr(info, name) for name in _to_join(info) if getattr(varies, name)}
+
+
+def _to_join(info: Any) -> Iterable[str]:
+    """All that is joined of ours, and of BlackJAX's named tuples whether a step diverged."""
+    if isinstance(info, Info):
+        return JOINS
+    is_flag = getattr(getattr(info, "is_divergent", None), "dtype", None) == np.dtype(bool)
+    return ("is_divergent",) if is_flag and hasattr(info, "_replace") else ()
 
 
 def _merged(earlier: dict[str, Any], info: Any) -> dict[str, Any]:

@@ -4,11 +4,13 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from levymc._trees import named_leaves
@@ -116,24 +118,37 @@ class Result:
 
         .. math:: ν_N(g) = \sum_n η_n g(X_n) \Big/ \sum_n η_n .
 
+        The sums are made in float64; what they give has the type of g(X), or that of the weights
+        where they are wider.
+
         References: [simsekli2017], section 3.1.
         """
         self._need_positions()
-        share = self.weights / self.weights.sum(axis=1, keepdims=True)
-        total: Any = None
-        for part, values in self._by_parts(g):
-            own = jax.tree.map(
-                lambda leaf, part=part: np.einsum(
-                    "cd,cd...->c...", share[:, part], np.asarray(leaf, share.dtype)
-                ),
-                values,
-            )
-            total = own if total is None else jax.tree.map(np.add, total, own)
-        return total
+        return self._weighted_mean(jax.jit(jax.vmap(jax.vmap(g))))
 
     def mean(self) -> Any:
         """The weighted mean of the positions, for each chain."""
-        return self.expectation(lambda position: position)
+        self._need_positions()
+        return self._weighted_mean(lambda positions: positions)  # JAX may not know float64
+
+    def _weighted_mean(self, of_all: Callable[[Any], Any]) -> Any:
+        """That of a function of all draws."""
+        # Of a million draws, sums in float32 would keep one digit, and those in float16 overflow.
+        total = self.weights.sum(axis=1, keepdims=True, dtype=np.float64)
+        sums = values = None
+        for part, values in self._by_parts(of_all):
+            share = np.asarray(self.weights[:, part], np.float64) / total
+            own = jax.tree.map(partial(_weighted_sum, share), values)
+            sums = own if sums is None else jax.tree.map(np.add, sums, own)
+        return jax.tree.map(lambda leaf, like: leaf.astype(self._type_of(like)), sums, values)
+
+    def _type_of(self, leaf: Any) -> Any:
+        """Of a mean: that of what it is the mean of, or of the weights if they are wider."""
+        widest: Any = self.weights.dtype
+        is_wider = jnp.issubdtype(leaf.dtype, jnp.floating) and (
+            leaf.dtype.itemsize >= widest.itemsize
+        )
+        return leaf.dtype if is_wider else widest
 
     def to_arviz(
         self,
@@ -165,7 +180,8 @@ class Result:
         if np.ptp(self.weights):
             stats["weights"] = self.weights
         if logdensity_fn is not None and "lp" not in stats:
-            parts = [np.asarray(values) for _, values in self._by_parts(logdensity_fn)]
+            of_all = jax.jit(jax.vmap(jax.vmap(logdensity_fn)))
+            parts = [np.asarray(values) for _, values in self._by_parts(of_all)]
             stats["lp"] = np.concatenate(parts, axis=1)
         places = {"draw": self.steps} if len(self.steps) == self.num_draws else {}
         groups = {"posterior": posterior, "sample_stats": stats}
@@ -189,9 +205,8 @@ class Result:
                 "Observe what you need, or run with keep=True."
             )
 
-    def _by_parts(self, g: Callable[[Any], Any]) -> Iterator[tuple[slice, Any]]:
+    def _by_parts(self, of_all: Callable[[Any], Any]) -> Iterator[tuple[slice, Any]]:
         """A function of all draws, some at a time, and which those are."""
-        of_all = jax.jit(jax.vmap(jax.vmap(g)))
         for part in self._parts():
             yield part, of_all(jax.tree.map(lambda leaf, part=part: leaf[:, part], self.positions))
 
@@ -206,7 +221,7 @@ class Result:
     def _rows(self) -> list[tuple[str, ...]]:
         """Weighted quantiles of the first coordinates, all chains together: they always exist."""
         table: list[tuple[str, ...]] = []
-        weights = np.ravel(self.weights)
+        weights = np.ravel(self.weights).astype(np.float64)  # which are summed up
         for name, leaf in named_leaves(self.positions).items():
             for index in np.ndindex(leaf.shape[2:]):
                 if len(table) == MOST_ROWS:
@@ -253,6 +268,11 @@ class Result:
         if self.num_above_bound:
             text += f", {self.num_above_bound} with log φ above its bound"
         return text + (", interrupted)" if self.is_interrupted else ")")
+
+
+def _weighted_sum(share: np.ndarray, leaf: Any) -> np.ndarray:
+    """Over the draws, in float64."""
+    return np.einsum("cd,cd...->c...", share, np.asarray(leaf, np.float64))
 
 
 def _fields(info: Any) -> dict[str, Any]:

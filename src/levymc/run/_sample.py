@@ -16,6 +16,7 @@ from levymc._checks import check_count, check_folder, check_function, check_mesh
 from levymc._workdir import HAS_LOCKS
 from levymc.algorithms import Algorithm, Info
 
+from ._engine import Leaves
 from ._iterate import Part, Run, Started, march, observed_by, placed_run, start
 from ._minibatches import Batches, Whole
 from ._progress import progress_bar
@@ -404,6 +405,15 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.frombuffer(memory, dtype, count).reshape(shape)
 
 
+class _Reached(NamedTuple):
+    """How far a run has come: with it count the first `count` draws."""
+
+    count: int
+    done: int
+    carry: Leaves
+    is_over: bool = False
+
+
 class _Memory:
     """A sink that keeps the draws.
 
@@ -411,42 +421,41 @@ class _Memory:
     """
 
     def __init__(self, run: Run, *, is_whole: bool) -> None:
-        self.run, self.structure, self.carry = run, structure_of(run), run.carry
+        self.run, self.structure = run, structure_of(run)
         self.room = run.plan.num_kept(run.plan.total) if is_whole else 0
         self.kept: list[np.ndarray] = []
-        self.count = 0
-        self.done = 0
-        self.is_over = False
+        self.reached = _Reached(0, 0, run.carry)
 
     def append(self, part: Part) -> None:
-        self.done, self.carry, self.is_over = part.done, part.carry, part.is_last
-        count = self.count + (len(part.draws[0]) if part.draws else 0)
-        if count == self.count:
-            return
-        if not self.kept or count > self.room:
-            self._make_room(part.draws, count)
-        for place, leaf in zip(self.kept, part.draws, strict=True):
-            place[self.count : count] = leaf
-        self.count = count
+        begin = self.reached.count
+        end = begin + (len(part.draws[0]) if part.draws else 0)
+        if end > begin:
+            if not self.kept or end > self.room:
+                self._make_room(part.draws, end)
+            for place, leaf in zip(self.kept, part.draws, strict=True):
+                place[begin:end] = leaf
+        # All at once, and last: Ctrl-C may come anywhere.
+        self.reached = _Reached(end, part.done, part.carry, part.is_last)
 
     def _make_room(self, draws: list[np.ndarray], count: int) -> None:
         """For all draws, or, where it is not known how many there will be, twice as many."""
         self.room = self.room if count <= self.room else 2 * count
         larger = [_empty((self.room, *leaf.shape[1:]), leaf.dtype) for leaf in draws]
         for place, earlier in zip(larger, self.kept, strict=False):
-            place[: self.count] = earlier[: self.count]
+            place[: self.reached.count] = earlier[: self.reached.count]
         self.kept = larger
 
     def result(self, *, is_interrupted: bool = False) -> Result:
-        steps = self.run.plan.steps_until(self.done)
+        reached = self.reached
+        steps = self.run.plan.steps_until(reached.done)
         # The leaves with axes (chain, draw, …).
-        leaves = [np.moveaxis(place[: self.count], 0, 1) for place in self.kept]
+        leaves = [np.moveaxis(place[: reached.count], 0, 1) for place in self.kept]
         return from_leaves(
             leaves,
             self.structure,
             (self.run.plan.num_chains, len(steps)),
             is_interrupted=is_interrupted,
-            observed=observed_by(self.run, self.carry),
+            observed=observed_by(self.run, reached.carry),
             steps=steps,
             algorithm=self.run.algorithm,
             is_exact=self.run.is_exact,
@@ -458,10 +467,11 @@ def _in_memory(run: Run, *, progress: bool, until: Rule | None) -> Result:
     is_whole = follow(
         run, run.carry, 0, memory, structure=memory.structure, progress=progress, until=until
     )
-    has_draws = run.plan.num_kept(memory.done) > 0
-    if not has_draws and memory.is_over:
+    done, is_over = memory.reached.done, memory.reached.is_over
+    has_draws = run.plan.num_kept(done) > 0
+    if not has_draws and is_over:
         raise ValueError(
-            f"`minibatches` must last until the first draw, got {memory.done} of them. Give an "
+            f"`minibatches` must last until the first draw, got {done} of them. Give an "
             "iterable that is long enough, such as itertools.cycle(...), or keep earlier steps."
         )
     if not has_draws:

@@ -37,6 +37,7 @@ from levymc._workdir import (
     parse_json,
     remove_partial,
 )
+from levymc.algorithms import Info
 
 from . import _programs, marks
 from ._chunks import GROUPS, KINDS, Chunks, Leaf, Written, check_names, joined
@@ -272,14 +273,23 @@ def extended(store: Store, num_steps: Any) -> Store:
             "levymc.load(store) reads what there is."
         )
     check_total(steps + store.plan.burn_in)
-    if isinstance(store.plan.kept, marks.At):
-        listed = max([store.plan.num_steps, *store.plan.kept.steps[-1:]])
-        if steps > listed:
-            raise ValueError(
-                f"`num_steps` must be at most {listed}, got {steps}: the steps that are kept were "
-                "listed for that number. Only a run with thin=k can be extended."
-            )
+    _check_listed(store.plan, steps)
     return _of_length(store, steps)
+
+
+def _check_listed(plan: Plan, steps: int) -> None:
+    """Refuse steps beyond those that were listed: nothing would be kept there, or observed."""
+    for what, name, listed in (
+        ("kept", "thin", plan.kept),
+        ("observed", "observe_every", plan.seen),
+    ):
+        if isinstance(listed, marks.At):
+            most = max([plan.num_steps, *listed.steps[-1:]])
+            if steps > most:
+                raise ValueError(
+                    f"`num_steps` must be at most {most}, got {steps}: the steps that are {what} "
+                    f"were listed for that number. Only a run with {name}=k can be extended."
+                )
 
 
 def _of_length(store: Store, steps: int) -> Store:
@@ -415,23 +425,49 @@ class _Sink:
     """Gathers draws, and commits them every so many seconds."""
 
     def __init__(self, store: Store, run: Run, seconds: float) -> None:
-        self.store, self.done, self.carry = store, store.done, run.carry
-        self.run, self.seconds = run, seconds
+        self.store, self.run, self.seconds = store, run, seconds
+        self.reached = store.done, run.carry
         self.digests: list[str] = list(store.progress["chunks"])
-        # The draws of the chunk that is not full yet, and those that came after them.
+        # The draws of the chunk that is not full yet, and those of the calls after them.
         number, begun = divmod(store.num_draws, store.chunks.size)
         rows = store.chunks.none()
         if begun:
             rows = store.chunks.rows(number, begun, self.digests[number] if rows else None)
         self.begin = store.num_draws - begun
-        self.pending = [[part] for part in rows]
+        self.rows, self.parts = rows, list[list[np.ndarray]]()
         self.since = time.monotonic()
 
+    @property
+    def done(self) -> int:
+        """Steps that came; what was made of later ones does not count yet."""
+        return self.reached[0]
+
+    def _check_weights(self, part: Part) -> None:
+        """Refuse draws whose step sizes are no weights.
+
+        A schedule was looked at for the steps that the run was begun with, and is not stored.
+        """
+        info, plan = self.store.structure.info, self.store.plan
+        place = info.step_size if isinstance(info, Info) else None
+        if not isinstance(place, int):  # of another library, or a constant, which was looked at
+            return
+        sizes = part.draws[place]
+        wrong = np.argwhere(~(np.isfinite(sizes) & (sizes > 0)))
+        if len(wrong):
+            number = plan.num_kept(self.done) + int(wrong[0, 0])
+            step, before = (int(plan.kept.numbered(n, 1)[0]) for n in (number, max(number - 1, 0)))
+            raise ValueError(
+                f"`num_steps` must be less than {step}, where the schedule's step size is "
+                f"{sizes[tuple(wrong[0])]} and must be positive and finite, got {plan.num_steps}. "
+                f"The draws before are safe in {self.store.path}: levymc.resume(store, "
+                f"num_steps={max(before, self.done - plan.burn_in)}) makes the rest of them."
+            )
+
     def append(self, part: Part) -> None:
-        for rows, leaf in zip(self.pending, part.draws, strict=True):
-            rows.append(np.moveaxis(leaf, 0, 1))
-        self.done, self.carry = part.done, part.carry
-        held = sum(row.nbytes for rows in self.pending for row in rows)
+        self._check_weights(part)
+        self.parts.append(part.draws)
+        self.reached = part.done, part.carry  # at once, and last: Ctrl-C may come anywhere
+        held = sum(leaf.nbytes for leaves in (self.rows, *self.parts) for leaf in leaves)
         if time.monotonic() - self.since > self.seconds or held > COMMIT_BYTES:
             self.commit()
 
@@ -445,31 +481,36 @@ class _Sink:
 
     def commit(self) -> None:
         """Make all that came safe on disk, and let it count."""
-        store, size = self.store, self.store.chunks.size
-        if self.done == store.done and sealed(store.progress) == _generation(store.path):
+        store, size, (done, carry) = self.store, self.store.chunks.size, self.reached
+        if done == store.done and sealed(store.progress) == _generation(store.path):
             return
         first = self.begin // size
         with _telling_where_it_stopped(store):
-            rows = [np.concatenate(part, axis=1) for part in self.pending]
+            rows = self._gathered(store.plan.num_kept(done) - self.begin)
             self.digests[first:] = self._write_chunks(rows)
-            state = state_bytes(self.run, self.carry)
-            atomic_bytes(store.state_file(self.done), state)
+            state = state_bytes(self.run, carry)
+            atomic_bytes(store.state_file(done), state)
             progress = {
                 **store.progress,
-                "done": self.done,
+                "done": done,
                 "before": store.done,
-                "chunks": self.digests,
+                "chunks": list(self.digests),
                 "state": digest(state),
             }
             atomic_bytes(store.folder / "progress.json", sealed(progress))
             self.store = store._replace(progress=progress, state=state)
             publish(self.store, first)
-        if self.done != store.done:
+        if done != store.done:
             store.state_file(store.done).unlink(missing_ok=True)
         full = rows[0].shape[1] // size * size if rows else 0
-        self.begin += full
-        self.pending = [[part[:, full:]] for part in rows]
+        self.begin, self.rows, self.parts = self.begin + full, [row[:, full:] for row in rows], []
         self.since = time.monotonic()
+
+    def _gathered(self, count: int) -> list[np.ndarray]:
+        """The draws from `begin` on, with axes (chain, draw, …): as many as count."""
+        calls = [[np.moveaxis(leaf, 0, 1) for leaf in leaves] for leaves in self.parts]
+        together = zip(self.rows, *calls, strict=True)
+        return [np.concatenate(leaves, axis=1)[:, :count] for leaves in together]
 
     def _write_chunks(self, rows: list[np.ndarray]) -> list[str]:
         """Write the draws from `begin` on; the checksum of each chunk."""

@@ -3,7 +3,7 @@ r"""Summaries kept while a run proceeds, for positions too many or too large to 
     levymc.sample(..., observe={"mean": levymc.observe.mean()})
 
 An observer sees every step after burn-in, thinned or not, with its weight η_n; or every k-th, if
-the run is told so by `observe_every`.
+the run is told so by `observe_every`.  Before it has seen any, all but counts is NaN.
 """
 
 import math
@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import check_interval, check_positive, check_real
-from levymc.algorithms import Info
+from levymc._checks import check_interval, check_positive, check_real, output_shapes
 
 
 class Observer:
@@ -45,16 +44,94 @@ def itself(position: Any) -> Any:
     return position
 
 
-def _zeros(of: Callable[[Any], Any], position: Any) -> Any:
-    values = jax.eval_shape(of, position)
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), values)
+def _shapes(maker: str, of: Callable[[Any], Any], position: Any) -> Any:
+    """Shapes of what an observer looks at, in floating types; what is not of numbers is refused."""
+    found = output_shapes("of", of, position)
+    leaves = jax.tree.leaves(found)
+    if not leaves or not all(map(_is_real, leaves)):
+        raise TypeError(
+            f"`of` must return arrays of real numbers for levymc.observe.{maker}, "
+            f"got {found!r:.100}. Return numbers that are made of the position."
+        )
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, _floating(leaf)), found)
+
+
+def _shape(maker: str, of: Callable[[Any], Any], position: Any) -> jax.ShapeDtypeStruct:
+    """Likewise, where it is one array."""
+    found = _shapes(maker, of, position)
+    if not isinstance(found, jax.ShapeDtypeStruct):
+        raise TypeError(
+            f"`of` must return one array for levymc.observe.{maker}, got "
+            f"{jax.tree.map(lambda leaf: leaf.shape, found)!r:.100}. Where positions have several "
+            'leaves, name one, such as of=lambda position: position["x"].'
+        )
+    return found
+
+
+def _is_real(leaf: Any) -> bool:
+    kinds = (jnp.floating, jnp.integer, jnp.bool_)
+    return hasattr(leaf, "dtype") and any(jnp.issubdtype(leaf.dtype, kind) for kind in kinds)
+
+
+def _floating(leaf: Any) -> Any:
+    """The type of a summary; that of whole numbers and truth values could not hold their mean."""
+    return leaf.dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.result_type(float)
+
+
+class Summed(NamedTuple):
+    """A sum in 32 bits or more, and what rounding has taken from it so far.
+
+    Without that, a mean of 100 in float32 stands still after some 3 · 10⁵ steps, as each would move
+    it by less than it is rounded to.
+    """
+
+    value: Any
+    rest: Any
+
+
+def _nothing(shape: tuple[int, ...], dtype: Any) -> Summed:
+    zero = jnp.zeros(shape, jnp.promote_types(dtype, jnp.float32))
+    return Summed(zero, zero)
+
+
+def _added(so_far: Summed, change: Array) -> Summed:
+    wanted = change + so_far.rest
+    moved = so_far.value + wanted
+    return Summed(moved, wanted - (moved - so_far.value))
+
+
+def _moved(so_far: Summed, target: Any, share: Array) -> Summed:
+    """A mean that goes a share of the way to a value."""
+    way = (jnp.asarray(target, so_far.value.dtype) - so_far.value) - so_far.rest
+    return _added(so_far, share.astype(way.dtype) * way)
+
+
+def _with_share(total: Summed, weight: Any) -> tuple[Summed, Array]:
+    """The sum of the weights with another, and the share that this one has of it."""
+    step = jnp.asarray(weight, total.value.dtype)
+    total = _added(total, step)
+    return total, step / jnp.where(total.value > 0, total.value, 1)
+
+
+def _if_seen(weight: Any, moved: Any, so_far: Any) -> Any:
+    """What is not seen changes no bit, even where it is infinite."""
+    return jax.tree.map(lambda new, old: jnp.where(weight > 0, new, old), moved, so_far)
+
+
+def _if_any(total: Array, found: Array) -> Array:
+    """What was found, or NaN where nothing was seen: a number would be taken for an answer."""
+    return jnp.where(total > 0, found, jnp.nan)
 
 
 class MeanSoFar(NamedTuple):
-    """Σ η_n g(X_n) / Σ η_n, and Σ η_n."""
+    """Σ η_n g(X_n) / Σ η_n, a sum for each leaf, and Σ η_n.
+
+    types: a zero for each leaf, of the type that its mean is given in.
+    """
 
     mean: Any
-    total: Any
+    total: Summed
+    types: Any
 
 
 @dataclass(frozen=True)
@@ -64,22 +141,29 @@ class Mean(Observer):
     of: Callable[[Any], Any]
 
     def init(self, position: Any) -> MeanSoFar:
-        zeros = _zeros(self.of, position)
-        widest = jnp.result_type(*jax.tree.leaves(zeros), jnp.float32)
-        return MeanSoFar(zeros, jnp.zeros((), widest))
+        shapes = _shapes("mean", self.of, position)
+        widest = jnp.result_type(*(leaf.dtype for leaf in jax.tree.leaves(shapes)))
+        return MeanSoFar(
+            jax.tree.map(lambda leaf: _nothing(leaf.shape, leaf.dtype), shapes),
+            _nothing((), widest),
+            jax.tree.map(lambda leaf: jnp.zeros((), leaf.dtype), shapes),
+        )
 
     def update(self, so_far: MeanSoFar, position: Any, weight: Any, info: Any = None) -> MeanSoFar:
-        total = so_far.total + jnp.asarray(weight, so_far.total.dtype)
-        share = weight / jnp.where(total > 0, total, 1)
-
-        def moved(old: Array, new: Array) -> Array:
-            # Infinity times no weight would be NaN.
-            return old + share.astype(old.dtype) * (jnp.where(weight > 0, new, old) - old)
-
-        return MeanSoFar(jax.tree.map(moved, so_far.mean, self.of(position)), total)
+        total, share = _with_share(so_far.total, weight)
+        means = jax.tree.map(
+            lambda _, old, new: _moved(old, new, share),
+            so_far.types,
+            so_far.mean,
+            self.of(position),
+        )
+        return _if_seen(weight, MeanSoFar(means, total, so_far.types), so_far)
 
     def finish(self, so_far: MeanSoFar) -> Any:
-        return so_far.mean
+        def given(like: Array, found: Summed) -> Array:
+            return _if_any(so_far.total.value, found.value).astype(like.dtype)
+
+        return jax.tree.map(given, so_far.types, so_far.mean)
 
 
 def mean(of: Callable[[Any], Any] = itself) -> Observer:
@@ -91,7 +175,7 @@ def mean(of: Callable[[Any], Any] = itself) -> Observer:
     `quantiles`.
 
     Args:
-        of: g, a function of a position that returns a pytree of floats; the position itself if
+        of: g, a function of a position that returns a pytree of numbers; the position itself if
             not given.
 
     Examples:
@@ -121,8 +205,14 @@ class MeanError(Mean):
     def __hash__(self) -> int:
         return hash((self.of, self.truth.shape))
 
+    def init(self, position: Any) -> MeanSoFar:
+        _shape("mean_error", self.of, position)
+        return super().init(position)
+
     def finish(self, so_far: MeanSoFar) -> Array:
-        return jnp.sqrt(jnp.mean((so_far.mean - jnp.asarray(self.truth, so_far.mean.dtype)) ** 2))
+        found = _if_any(so_far.total.value, so_far.mean.value)
+        error = jnp.sqrt(jnp.mean((found - jnp.asarray(self.truth, found.dtype)) ** 2))
+        return error.astype(so_far.types.dtype)
 
 
 def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> Observer:
@@ -133,18 +223,19 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> 
     In `levymc.iterate`, that of the mean so far.
 
     Args:
-        of: g, a function of a position that returns an array of floats, a prediction each.
+        of: g, a function of a position that returns an array of numbers, a prediction each.
         truth: y, an array of the same shape.
     """
     return MeanError(of, np.array(truth))  # a copy: who changes theirs changes no program
 
 
 class SpreadSoFar(NamedTuple):
-    """The weighted mean, the weighted sum of squares about it, and Σ η_n."""
+    """The weighted mean, that of squares about it, and Σ η_n; `type` is as those of `MeanSoFar`."""
 
-    mean: Any
-    squares: Any
-    total: Any
+    mean: Summed
+    variance: Summed
+    total: Summed
+    type: Array
 
 
 @dataclass(frozen=True)
@@ -156,29 +247,31 @@ class Predictive(Observer):
     width: float
 
     def init(self, position: Any) -> SpreadSoFar:
-        zeros = _zeros(self.of, position)
-        return SpreadSoFar(zeros, zeros, jnp.zeros((), zeros.dtype))
+        shape = _shape("predictive", self.of, position)
+        each = _nothing(shape.shape, shape.dtype)
+        return SpreadSoFar(each, each, _nothing((), shape.dtype), jnp.zeros((), shape.dtype))
 
     def update(
         self, so_far: SpreadSoFar, position: Any, weight: Any, info: Any = None
     ) -> SpreadSoFar:
-        step = jnp.asarray(weight, so_far.total.dtype)
-        total = so_far.total + step
-        share = step / jnp.where(total > 0, total, 1)
-        values = jnp.where(step > 0, self.of(position), so_far.mean)
-        moved = so_far.mean + share * (values - so_far.mean)
-        added = step * (values - so_far.mean) * (values - moved)
-        return SpreadSoFar(moved, so_far.squares + added, total)
+        total, share = _with_share(so_far.total, weight)
+        values = jnp.asarray(self.of(position), so_far.mean.value.dtype)
+        mean = _moved(so_far.mean, values, share)
+        square = (values - so_far.mean.value) * (values - mean.value)
+        variance = _moved(so_far.variance, square, share)
+        return _if_seen(weight, SpreadSoFar(mean, variance, total, so_far.type), so_far)
 
     def finish(self, so_far: SpreadSoFar) -> dict[str, Any]:
-        variance = so_far.squares / jnp.where(so_far.total > 0, so_far.total, 1)
+        mean = _if_any(so_far.total.value, so_far.mean.value)
+        variance = jnp.maximum(so_far.variance.value, 0)  # to rounding
         half = self.width * jnp.sqrt(variance + self.noise_variance)
-        return {
-            "mean": so_far.mean,
-            "deviation": jnp.sqrt(variance),
-            "low": so_far.mean - half,
-            "high": so_far.mean + half,
+        found = {
+            "mean": mean,
+            "deviation": _if_any(so_far.total.value, jnp.sqrt(variance)),
+            "low": mean - half,
+            "high": mean + half,
         }
+        return {name: value.astype(so_far.type.dtype) for name, value in found.items()}
 
 
 def predictive(
@@ -195,7 +288,7 @@ def predictive(
     not bound g: the interval then settles nowhere.  See `quantiles`.
 
     Args:
-        of: g, a function of a position that returns an array of floats, a prediction each.
+        of: g, a function of a position that returns an array of numbers, a prediction each.
         noise_variance: σ² ≥ 0 of a new observation about its prediction.
         level: probability of the interval, in (0, 1).
 
@@ -248,12 +341,12 @@ class Quantiles(Observer):
         return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
 
     def init(self, position: Any) -> Array:
-        values = jax.eval_shape(self.of, position)
+        values = _shape("quantiles", self.of, position)
         wide = jnp.promote_types(values.dtype, jnp.float32)  # bins reach beyond sixteen bits
         return jnp.zeros((*values.shape, 2 * self.num_bins + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        bins = jnp.ravel(self.place(self.of(position).astype(so_far.dtype)))
+        bins = jnp.ravel(self.place(jnp.asarray(self.of(position), so_far.dtype)))
         rows = so_far.reshape(len(bins), -1)
         added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
         return added.reshape(so_far.shape)
@@ -266,7 +359,7 @@ class Quantiles(Observer):
         cumulative = jnp.cumsum(so_far, axis=-1)
         wanted = jnp.asarray(self.levels, so_far.dtype) * cumulative[..., -1:]
         reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
-        return values[jnp.minimum(reached, 2 * self.num_bins)]
+        return _if_any(cumulative[..., -1:], values[jnp.minimum(reached, 2 * self.num_bins)])
 
 
 def quantiles(
@@ -287,7 +380,7 @@ def quantiles(
 
     Args:
         probabilities: numbers in (0, 1).
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
         relative_error: ε, in (0, 0.5).
         smallest, largest: the sizes between which ε holds.
@@ -311,11 +404,13 @@ class Histogram(Observer):
     edges: tuple[float, ...]
 
     def init(self, position: Any) -> Array:
-        values = jax.eval_shape(self.of, position)
-        return jnp.zeros((*values.shape, len(self.edges) + 1), values.dtype)
+        values = _shape("histogram", self.of, position)
+        wide = jnp.promote_types(values.dtype, jnp.float32)  # sixteen bits count to 256, or 2048
+        return jnp.zeros((*values.shape, len(self.edges) + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        values = self.of(position)
+        found = jnp.asarray(self.of(position))
+        values = found.astype(_floating(found))
         bins = jnp.ravel(jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right"))
         rows = so_far.reshape(len(bins), -1)
         added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
@@ -323,7 +418,7 @@ class Histogram(Observer):
 
     def finish(self, so_far: Array) -> Array:
         total = jnp.sum(so_far, axis=-1, keepdims=True)
-        return so_far / jnp.where(total > 0, total, 1)
+        return _if_any(total, so_far / jnp.where(total > 0, total, 1))
 
 
 def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = itself) -> Observer:
@@ -333,7 +428,7 @@ def histogram(edges: ArrayLike | Sequence[float], of: Callable[[Any], Any] = its
 
     Args:
         edges: of the bins, increasing; a value on an edge belongs to the bin above it.
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
 
     Examples:
@@ -369,6 +464,7 @@ class Hops(Observer):
     of: Callable[[Any], Any]
 
     def init(self, position: Any) -> HopsSoFar:
+        _shape("hops", self.of, position)
         values = self.of(position)
         return HopsSoFar(self._side(values, 0), jnp.zeros(jnp.shape(values), jnp.int32))
 
@@ -393,7 +489,7 @@ def hops(low: float, high: float, of: Callable[[Any], Any] = itself) -> Observer
 
     Args:
         low, high: the edges of the two sides, low ≤ high.
-        of: a function of a position that returns an array of floats; the position itself, which
+        of: a function of a position that returns an array of numbers; the position itself, which
             must then be one array, if not given.
     """
     check_real("low", (low, high), "The sides are those below `low` and above `high`.")
@@ -410,7 +506,7 @@ class Divergences(Observer):
         return jnp.int32(0)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        is_divergent = info.is_divergent if isinstance(info, Info) else jnp.bool_(False)
+        is_divergent = getattr(info, "is_divergent", jnp.bool_(False))
         return so_far + (is_divergent & (weight > 0))
 
     def finish(self, so_far: Array) -> Array:
@@ -418,5 +514,7 @@ class Divergences(Observer):
 
 
 def divergences() -> Observer:
-    """How many of the observed steps would have left the finite numbers, and were not made."""
+    """How many of the observed steps diverged: ours would have left the finite numbers or the
+    support, and were not made.
+    """
     return Divergences()

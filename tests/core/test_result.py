@@ -1,0 +1,54 @@
+"""What a result says of its draws: means of many of them, and of any precision."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from levymc.run import Result
+
+MANY = 10**6
+
+
+def result_of(positions, weights):
+    """With the draws first in memory, as the engine leaves them."""
+    by_draws = np.moveaxis(np.ascontiguousarray(np.moveaxis(positions, 1, 0)), 0, 1)
+    return Result(by_draws, weights, None)
+
+
+def itself(position):
+    return position
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_mean_of_many_draws_is_as_exact_as_its_type(dtype):
+    """Sums of a million terms in float32 keep one digit, in float16 they overflow."""
+    positions = np.full((2, MANY), 100.0, np.float32).astype(jnp.dtype(dtype))
+    result = result_of(positions, np.full((2, MANY), 0.1, np.float32).astype(jnp.dtype(dtype)))
+    for mean in (result.mean(), result.expectation(itself)):
+        assert mean.dtype == jnp.dtype(dtype)
+        np.testing.assert_array_equal(mean.astype(float), 100.0)
+
+
+def test_means_of_unlike_draws_are_exact():
+    """Weights and values that differ, against float64."""
+    generator = np.random.default_rng(3)
+    positions = generator.normal(100.0, 1.0, (2, MANY)).astype(np.float32)
+    weights = generator.uniform(0.1, 1.0, (2, MANY)).astype(np.float32)
+    exact = np.average(positions.astype(float), axis=1, weights=weights.astype(float))
+    found = result_of(positions, weights).mean()
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, exact, rtol=2e-7)
+
+
+def test_a_mean_has_the_wider_type_of_draws_and_weights():
+    wide, narrow = np.ones((1, 3)), np.ones((1, 3), np.float32)
+    assert result_of(wide, narrow).mean().dtype == np.float64
+    assert result_of(narrow, wide).mean().dtype == np.float64
+    assert result_of(narrow, narrow).expectation(lambda x: x > 0).dtype == np.float32
+
+
+def test_draws_that_jax_would_round_keep_their_digits(monkeypatch):
+    """Those in float64 that a process loads which did not allow 64-bit types."""
+    monkeypatch.setattr("jax.jit", lambda function: lambda *_: pytest.fail("JAX was asked"))
+    positions = np.full((1, 4), 1 + 1e-12)
+    np.testing.assert_allclose(result_of(positions, np.ones((1, 4))).mean(), 1 + 1e-12, rtol=1e-15)
