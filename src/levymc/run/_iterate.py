@@ -231,14 +231,14 @@ def march(
     while done < total:
         latest = _launch(run, carry, done, _most_steps(run.plan, done, length, stops))
         launched.append(latest)
-        carry, done, is_cut = latest.carry, latest.done, latest.is_cut
+        made, carry, done, is_cut = latest.done - done, latest.carry, latest.done, latest.is_cut
         while len(launched) > (0 if is_cut or done == total else ahead):
             yield launched.popleft().settle(done == total or is_cut)
         if is_cut:
             warnings.warn(_ENDED.format(done, total), stacklevel=5)
             return
         now = time.perf_counter()
-        length, clock = _next_length(length, now - clock, done, run.program.block), now
+        length, clock = _next_length(made, now - clock, done, run.program.block), now
         length = agreed(length) if run.is_spread else length
 
 
@@ -299,13 +299,13 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted, run.plan.num_chains)
 
 
-def _next_length(length: int, seconds: float, done: int, block: int) -> int:
-    """Steps for the time of a call, if the last took `seconds`; to the end of a block if it can.
+def _next_length(made: int, seconds: float, done: int, block: int) -> int:
+    """Steps for the time of a call, if the last made so many; to the end of a block if it can.
 
     A call after which another is computed already is timed by what is left of it: that is why the
     length grows step by step.
     """
-    wanted = int(min(length * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * length, 2**30))
+    wanted = int(min(made * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * made, 2**30))
     return _in_whole_blocks(done, max(1, wanted), block)
 
 
