@@ -598,11 +598,17 @@ def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
 
 
 def _check_finite(states: Any, positions: Any) -> None:
-    """Refuse starts at which something is not finite; a drift is not where it vanishes."""
+    """Refuse starts at which something is not finite; a drift's logarithm is not where it is 0."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
         name = jax.tree_util.keystr(path).removeprefix(".")
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and not _is_of_drift(path):
             _refuse_starts(name, on_host(leaf).astype(np.float64), positions)
+
+
+def _is_of_drift(path: tuple[Any, ...]) -> bool:
+    """Whether a leaf is inside a drift, of a state or of one in it, such as that of `jumping`."""
+    above = [getattr(key, "name", None) for key in path[:-1]]
+    return "drift" in above and "position" not in above
 
 
 def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
