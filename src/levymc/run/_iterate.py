@@ -672,9 +672,10 @@ def iterate(
 
     With a `store` the same call, made again, goes on where the last one ended, however that was:
     with the visit after the last whose loop came to its end and was committed, bit for bit as if
-    nothing had happened.  Of a run that is complete, the last visit is given again.  `at` may be
-    another then; all else is compared with what the store holds, the functions of the algorithm by
-    the program that they make.
+    nothing had happened.  Of a run that is complete, the visit at its last step is given again, if
+    `at` has that step: states at earlier ones are not stored.  `at` may be another then; all else
+    is compared with what the store holds, the functions of the algorithm by the program that they
+    make.
 
     Args:
         at: the steps after which to stop: every k-th, a list of them, or
