@@ -77,6 +77,22 @@ def test_calls_do_not_change_where_it_stops(calls_of):
         jax.tree.map(np.testing.assert_array_equal, one.states, other.states)
 
 
+def test_a_call_after_many_stops_is_short(monkeypatch):
+    """Before, each stop let the next call be longer, up to 2³⁰ steps that nothing could end."""
+    lengths, launch = [], _iterate._launch
+
+    def note(run, carry, done, most):
+        lengths.append(most)
+        return launch(run, carry, done, most)
+
+    monkeypatch.setattr(_iterate, "_launch", note)
+    at = [*range(1, 21), 40_000]
+    *_, last = levymc.iterate(ALGORITHM, KEY, STARTS, 40_000, at=at)
+    assert last.step == 40_000
+    assert lengths[:20] == [1] * 20
+    assert lengths[20] <= 32
+
+
 @pytest.mark.parametrize("observe_every", [1, 4])
 def test_what_was_observed_so_far(everything, observe_every):
     observe = {"mean": levymc.observe.mean()}

@@ -84,7 +84,7 @@ def test_a_complete_run_gives_its_last_visit_again(undisturbed, complete):
         with watch(complete[0] / "run") as visits:
             (last,) = visits
         assert_same(last, undisturbed[-1])
-    with watch(complete[0] / "run", at=[1, 2]) as visits:
+    with watch(complete[0] / "run", at=[1, 2]) as visits:  # at its end there is no stop
         assert list(visits) == []
 
 

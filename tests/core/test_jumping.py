@@ -410,6 +410,16 @@ def test_bad_arguments_are_named(given, error, words):
         levymc.jumping(**{"algorithm": SGLD, "logdensity_fn": normal, "scale": 1.0, **given})
 
 
+def test_a_start_where_the_drift_vanishes_is_one():
+    """There the drift's logarithm is -∞: before, a state inside the state was refused for it."""
+    drift = levymc.drifts.quadrature(normal, 1.5, radius=6.0)
+    algorithm = levymc.jumping(levymc.flmc(normal, 0.05, 1.5, drift=drift), normal, 5, scale=1.0)
+    result = levymc.sample(
+        algorithm, KEY, jnp.zeros((2, 1), jnp.float32), 6, progress=False, thin=3
+    )
+    assert np.all(np.isfinite(result.positions))
+
+
 def test_bad_densities_and_starts_are_named():
     def vector(x):
         return -(x**2) / 2

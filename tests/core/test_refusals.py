@@ -115,6 +115,13 @@ def test_minibatches_that_are_no_numbers_are_refused():
             sample(algorithm, minibatches=wrong)
 
 
+def test_minibatches_of_keys_are_refused():
+    """Before, a bare TypeError of NumPy."""
+    algorithm = levymc.sgld(lambda x, batch: -x, 0.1)
+    with pytest.raises(TypeError, match=r"`minibatches` .* a random key.* jax\.random\.key_data"):
+        sample(algorithm, minibatches=lambda n: {"key": jax.random.key(n)})
+
+
 @pytest.mark.parametrize("build", [levymc.sgld, levymc.sgfla])
 def test_a_log_density_in_place_of_an_estimator_is_refused(build):
     """Before, Python said how many arguments it was given, in the middle of a run."""

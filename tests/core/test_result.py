@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import levymc
 from levymc.run import Result
 
 MANY = 10**6
@@ -52,3 +53,20 @@ def test_draws_that_jax_would_round_keep_their_digits(monkeypatch):
     monkeypatch.setattr("jax.jit", lambda function: lambda *_: pytest.fail("JAX was asked"))
     positions = np.full((1, 4), 1 + 1e-12)
     np.testing.assert_allclose(result_of(positions, np.ones((1, 4))).mean(), 1 + 1e-12, rtol=1e-15)
+
+
+def test_sixteen_bits_are_saved(tmp_path):
+    """Before, bfloat16 came back as bytes without a type."""
+    for dtype in ("bfloat16", "float16"):
+        positions = {"x": np.arange(6.0).reshape(2, 3).astype(jnp.dtype(dtype))}
+        weights = np.full((2, 3), 0.1).astype(jnp.dtype(dtype))
+        result = Result(positions, weights, None, observed={"mean": positions["x"][:, 0]})
+        result.save(tmp_path / dtype)
+        back = levymc.load(tmp_path / dtype)
+        for one, other in (
+            (back.positions["x"], positions["x"]),
+            (back.weights, weights),
+            (back.observed["mean"], positions["x"][:, 0]),
+        ):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)

@@ -330,6 +330,29 @@ def test_many_draws_are_saved_before_their_time(tmp_path, calls_of, monkeypatch)
     assert len(set(saved)) == 11
 
 
+def in_memory(leaf):
+    """Bytes that an array keeps there, which may be a view of a larger one."""
+    return (leaf if leaf.base is None else leaf.base).nbytes
+
+
+@pytest.mark.parametrize("every", [1, 50])
+def test_calls_of_few_draws_take_little_memory(tmp_path, calls_of, monkeypatch, every):
+    """Between commits; before, each kept the room for all draws that a call may have."""
+    append, seen = _store._Sink.append, []
+
+    def note(self, part):
+        append(self, part)
+        kept = sum(in_memory(leaf) for leaves in self.parts for leaf in leaves)
+        seen.append((len(self.parts), kept, self.held))
+
+    calls_of(10)
+    monkeypatch.setattr(_store._Sink, "append", note)
+    stored_run.begin(tmp_path / "run", 200, burn_in=0, thin=every)
+    assert [parts for parts, _, _ in seen] == [10 * n // max(every, 10) for n in range(1, 21)]
+    assert all(held <= kept <= 2 * held for _, kept, held in seen)
+    assert seen[-1][2] > seen[0][2]
+
+
 # Disks, and what happens to files.
 
 

@@ -231,14 +231,14 @@ def march(
     while done < total:
         latest = _launch(run, carry, done, _most_steps(run.plan, done, length, stops))
         launched.append(latest)
-        carry, done, is_cut = latest.carry, latest.done, latest.is_cut
+        made, carry, done, is_cut = latest.done - done, latest.carry, latest.done, latest.is_cut
         while len(launched) > (0 if is_cut or done == total else ahead):
             yield launched.popleft().settle(done == total or is_cut)
         if is_cut:
             warnings.warn(_ENDED.format(done, total), stacklevel=5)
             return
         now = time.perf_counter()
-        length, clock = _next_length(length, now - clock, done, run.program.block), now
+        length, clock = _next_length(made, now - clock, done, run.program.block), now
         length = agreed(length) if run.is_spread else length
 
 
@@ -299,13 +299,13 @@ def _launch(run: Run, carry: Leaves, done: int, most: int) -> _Launched:
     return _Launched(done + fed, moved, draws, num_kept, fed < wanted, run.plan.num_chains)
 
 
-def _next_length(length: int, seconds: float, done: int, block: int) -> int:
-    """Steps for the time of a call, if the last took `seconds`; to the end of a block if it can.
+def _next_length(made: int, seconds: float, done: int, block: int) -> int:
+    """Steps for the time of a call, if the last made so many; to the end of a block if it can.
 
     A call after which another is computed already is timed by what is left of it: that is why the
     length grows step by step.
     """
-    wanted = int(min(length * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * length, 2**30))
+    wanted = int(min(made * SECONDS_PER_CALL / max(seconds, 1e-9), 32 * made, 2**30))
     return _in_whole_blocks(done, max(1, wanted), block)
 
 
@@ -598,11 +598,17 @@ def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
 
 
 def _check_finite(states: Any, positions: Any) -> None:
-    """Refuse starts at which something is not finite; a drift is not where it vanishes."""
+    """Refuse starts at which something is not finite; a drift's logarithm is not where it is 0."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(states):
         name = jax.tree_util.keystr(path).removeprefix(".")
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and not name.startswith("drift."):
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and not _is_of_drift(path):
             _refuse_starts(name, on_host(leaf).astype(np.float64), positions)
+
+
+def _is_of_drift(path: tuple[Any, ...]) -> bool:
+    """Whether a leaf is inside a drift, of a state or of one in it, such as that of `jumping`."""
+    above = [getattr(key, "name", None) for key in path[:-1]]
+    return "drift" in above and "position" not in above
 
 
 def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
@@ -666,9 +672,10 @@ def iterate(
 
     With a `store` the same call, made again, goes on where the last one ended, however that was:
     with the visit after the last whose loop came to its end and was committed, bit for bit as if
-    nothing had happened.  Of a run that is complete, the last visit is given again.  `at` may be
-    another then; all else is compared with what the store holds, the functions of the algorithm by
-    the program that they make.
+    nothing had happened.  Of a run that is complete, the visit at its last step is given again, if
+    `at` has that step: states at earlier ones are not stored.  `at` may be another then; all else
+    is compared with what the store holds, the functions of the algorithm by the program that they
+    make.
 
     Args:
         at: the steps after which to stop: every k-th, a list of them, or

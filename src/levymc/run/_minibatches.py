@@ -16,7 +16,7 @@ from levymc.algorithms import Layout
 from ._engine import Fixed, Source, draw_batch
 from ._spreading import layout_of, mesh_of, spread_over
 
-NUMERIC = (jnp.number, jnp.bool_, jax.dtypes.prng_key)
+NUMERIC = (jnp.number, jnp.bool_)
 LOADED_BYTES = 64 * 2**20  # of the minibatches of one call
 MOST_LOADED = 1024
 
@@ -186,6 +186,11 @@ def _check_numeric(batch: Any) -> None:
     """Refuse a minibatch that programs cannot take."""
     for leaf in jax.tree.leaves(batch):
         dtype = leaf.dtype if isinstance(leaf, jax.Array) else np.asarray(leaf).dtype
+        if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+            raise TypeError(
+                f"`minibatches` must give pytrees of numbers, got a random key of {dtype}. "
+                "Give jax.random.key_data(key), of which jax.random.wrap_key_data makes it again."
+            )
         if not any(jnp.issubdtype(dtype, kind) for kind in NUMERIC):
             raise TypeError(
                 f"`minibatches` must give pytrees of numbers, got {leaf!r:.100}. "

@@ -152,14 +152,23 @@ def packed(leaves: Mapping[str, Leaves]) -> bytes:
                     f"A store keeps arrays of numbers, got {leaf.dtype} in a state of the chains. "
                     "Keep jax.random.key_data(key) in the state instead."
                 )
-            plain = np.asarray(leaf)
-            is_known = plain.dtype.kind in "biufc"
-            suffix = "" if is_known else f".{plain.dtype.name}"
-            bits = plain if is_known else plain.view(SAME_SIZE[plain.dtype.itemsize])
+            suffix, bits = in_bits(np.asarray(leaf))
             arrays[f"{name}.{place}{suffix}"] = bits
     stream = io.BytesIO()
     save_arrays(stream, arrays)
     return stream.getvalue()
+
+
+def in_bits(array: np.ndarray) -> tuple[str, np.ndarray]:
+    """An array as NumPy's files can hold it, and what its name there ends with."""
+    if array.dtype.kind in "biufcSU":
+        return "", array
+    return f".{array.dtype.name}", array.view(SAME_SIZE[array.dtype.itemsize])
+
+
+def from_bits(array: np.ndarray, dtype: str = "") -> np.ndarray:
+    """The array again, with the type that its name ended with, if any."""
+    return array.view(jnp.dtype(dtype)) if dtype else array
 
 
 def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
@@ -168,10 +177,7 @@ def unpacked(content: bytes) -> dict[str, list[np.ndarray]]:
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         for file in archive.files:
             name, place, *dtype = file.split(".")
-            array = archive[file]
-            found.setdefault(name, {})[int(place)] = (
-                array.view(jnp.dtype(*dtype)) if dtype else array
-            )
+            found.setdefault(name, {})[int(place)] = from_bits(archive[file], *dtype)
     return {name: [group[place] for place in range(len(group))] for name, group in found.items()}
 
 

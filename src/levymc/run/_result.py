@@ -377,6 +377,8 @@ FACTS = ("is_interrupted", "algorithm", "is_exact")
 
 def save(result: Result, path: Path) -> None:
     """Write a result; no pickle, and checksums are the archive's own."""
+    from ._programs import in_bits  # as JAX's export takes time to import
+
     tree = {name: getattr(result, name) for name in FIELDS}
     header = {
         "format": FORMAT,
@@ -384,7 +386,10 @@ def save(result: Result, path: Path) -> None:
         "structure": to_json(placed(tree)),
     }
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    arrays = {str(place): np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(tree))}
+    arrays = {}
+    for place, leaf in enumerate(jax.tree.leaves(tree)):
+        suffix, bits = in_bits(np.asarray(leaf))
+        arrays[f"{place}{suffix}"] = bits
     stream = io.BytesIO()
     np.savez(stream, levymc=text, **arrays)  # type: ignore[arg-type]
     atomic_bytes(path, stream.getvalue())
@@ -392,10 +397,14 @@ def save(result: Result, path: Path) -> None:
 
 def load_saved(path: Path) -> Result:
     """Read a result, or report what is wrong with the file."""
+    from ._programs import from_bits
+
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             header = parse_json(bytes(archive["levymc"]))
-            leaves = [archive[str(place)] for place in range(len(archive.files) - 1)]
+            names = [name.split(".") for name in archive.files if name != "levymc"]
+            found = {int(name[0]): from_bits(archive[".".join(name)], *name[1:]) for name in names}
+            leaves = [found[place] for place in range(len(found))]
         if header["format"] == FORMAT:
             structure = from_json(header["structure"])
             tree: dict[str, Any] = jax.tree.map(lambda place: leaves[place], structure)

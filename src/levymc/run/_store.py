@@ -434,8 +434,13 @@ class _Sink:
         if begun:
             rows = store.chunks.rows(number, begun, self.digests[number] if rows else None)
         self.begin = store.num_draws - begun
-        self.rows, self.parts = rows, list[list[np.ndarray]]()
+        self._hold(rows)
         self.since = time.monotonic()
+
+    def _hold(self, rows: list[np.ndarray]) -> None:
+        """The draws of a chunk that is not full, without those of calls after them."""
+        self.rows, self.parts = rows, list[list[np.ndarray]]()
+        self.held = sum(row.nbytes for row in rows)
 
     @property
     def done(self) -> int:
@@ -465,10 +470,11 @@ class _Sink:
 
     def append(self, part: Part) -> None:
         self._check_weights(part)
-        self.parts.append(part.draws)
+        if part.draws and len(part.draws[0]):
+            self.parts.append([_own(leaf) for leaf in part.draws])
+            self.held += sum(leaf.nbytes for leaf in part.draws)
         self.reached = part.done, part.carry  # at once, and last: Ctrl-C may come anywhere
-        held = sum(leaf.nbytes for leaves in (self.rows, *self.parts) for leaf in leaves)
-        if time.monotonic() - self.since > self.seconds or held > COMMIT_BYTES:
+        if time.monotonic() - self.since > self.seconds or self.held > COMMIT_BYTES:
             self.commit()
 
     def result(self) -> Result:
@@ -503,7 +509,8 @@ class _Sink:
         if done != store.done:
             store.state_file(store.done).unlink(missing_ok=True)
         full = rows[0].shape[1] // size * size if rows else 0
-        self.begin, self.rows, self.parts = self.begin + full, [row[:, full:] for row in rows], []
+        self.begin += full
+        self._hold([row[:, full:].copy() for row in rows])
         self.since = time.monotonic()
 
     def _gathered(self, count: int) -> list[np.ndarray]:
@@ -522,6 +529,13 @@ class _Sink:
             )
             for first in range(0, count, chunks.size)
         ]
+
+
+def _own(leaf: np.ndarray) -> np.ndarray:
+    """Draws without what a call had room for, all of which a view of a few would keep in memory."""
+    room = leaf.base
+    is_small = isinstance(room, np.ndarray) and room.nbytes > 2 * leaf.nbytes
+    return leaf.copy() if is_small else leaf
 
 
 def publish(store: Store, first: int = 0) -> None:
