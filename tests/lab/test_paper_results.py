@@ -23,10 +23,7 @@ CURRENT = [
 def test_all_results_of_the_paper_are_there():
     assert set(experiments.names()).difference(COMMITTED) == {
         "annealing",
-        "euler-convergence",
         "local-geometry",
-        "multidimensional-drift",
-        "stable-like",
         "contest-large",
         "contest-seconds",
         "model-selection",
