@@ -17,8 +17,20 @@ if "jax" in sys.modules:
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-# Most of the time goes into compiling, often the same program in another test or worker.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache/jax"))
+
+def folder_of_programs() -> Path:
+    """In the user's cache, for all checkouts, if that can be written to; else in this one."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(caches) / "levymc-tests" / f"jaxlib-{version('jaxlib')}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(__file__).parent / ".pytest_cache/jax"
+    return folder
+
+
+# A third of the time goes into compiling, often what another test, worker or checkout has compiled.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder_of_programs()))
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
@@ -31,7 +43,7 @@ if not os.environ.get("LEVYMC_TEST_FULL"):
         flags += " --xla_cpu_use_fusion_emitters=false"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
-from jaxtyping import install_import_hook
+from jaxtyping import install_import_hook  # noqa: E402  (JAX reads the settings above)
 
 # Imports make objects that stay, and tracing many that are soon gone: look for garbage less often.
 gc.set_threshold(10_000, 20, 50)
