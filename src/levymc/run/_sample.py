@@ -406,9 +406,9 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class _Reached(NamedTuple):
-    """How far a run has come: with it count the first `count` draws."""
+    """How far a run has come: with it count the first `num_draws`."""
 
-    count: int
+    num_draws: int
     done: int
     carry: Leaves
     is_over: bool = False
@@ -427,7 +427,7 @@ class _Memory:
         self.reached = _Reached(0, 0, run.carry)
 
     def append(self, part: Part) -> None:
-        begin = self.reached.count
+        begin = self.reached.num_draws
         end = begin + (len(part.draws[0]) if part.draws else 0)
         if end > begin:
             if not self.kept or end > self.room:
@@ -442,14 +442,14 @@ class _Memory:
         self.room = self.room if count <= self.room else 2 * count
         larger = [_empty((self.room, *leaf.shape[1:]), leaf.dtype) for leaf in draws]
         for place, earlier in zip(larger, self.kept, strict=False):
-            place[: self.reached.count] = earlier[: self.reached.count]
+            place[: self.reached.num_draws] = earlier[: self.reached.num_draws]
         self.kept = larger
 
     def result(self, *, is_interrupted: bool = False) -> Result:
         reached = self.reached
         steps = self.run.plan.steps_until(reached.done)
         # The leaves with axes (chain, draw, …).
-        leaves = [np.moveaxis(place[: reached.count], 0, 1) for place in self.kept]
+        leaves = [np.moveaxis(place[: reached.num_draws], 0, 1) for place in self.kept]
         return from_leaves(
             leaves,
             self.structure,
