@@ -406,7 +406,7 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class _Reached(NamedTuple):
-    """How far a run has come: with it count the first `num_draws` draws."""
+    """How far a run has come: with it count the first `num_draws`."""
 
     num_draws: int
     done: int

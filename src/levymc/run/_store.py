@@ -452,8 +452,9 @@ class _Sink:
 
         A schedule was looked at for the steps that the run was begun with, and is not stored.
         """
-        info, plan = self.store.structure.info, self.store.plan
+        info: Any = self.store.structure.info
         place: Any = info.step_size if isinstance(info, Info) else None
+        plan = self.store.plan
         if not isinstance(place, int):  # of another library, or a constant, which was looked at
             return
         sizes = part.draws[place]

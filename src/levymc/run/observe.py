@@ -78,7 +78,7 @@ def _floating(leaf: Any) -> Any:
     return leaf.dtype if jnp.issubdtype(leaf.dtype, jnp.floating) else jnp.result_type(float)
 
 
-class Summed(NamedTuple):
+class _Summed(NamedTuple):
     """A sum in 32 bits or more, and what rounding has taken from it so far.
 
     Without that, a mean of 100 in float32 stands still after some 3 · 10⁵ steps, as each would move
@@ -89,24 +89,24 @@ class Summed(NamedTuple):
     rest: Any
 
 
-def _nothing(shape: tuple[int, ...], dtype: Any) -> Summed:
+def _nothing(shape: tuple[int, ...], dtype: Any) -> _Summed:
     zero = jnp.zeros(shape, jnp.promote_types(dtype, jnp.float32))
-    return Summed(zero, zero)
+    return _Summed(zero, zero)
 
 
-def _added(so_far: Summed, change: Array) -> Summed:
+def _added(so_far: _Summed, change: Array) -> _Summed:
     wanted = change + so_far.rest
     moved = so_far.value + wanted
-    return Summed(moved, wanted - (moved - so_far.value))
+    return _Summed(moved, wanted - (moved - so_far.value))
 
 
-def _moved(so_far: Summed, target: Any, share: Array) -> Summed:
+def _moved(so_far: _Summed, target: Any, share: Array) -> _Summed:
     """A mean that goes a share of the way to a value."""
     way = (jnp.asarray(target, so_far.value.dtype) - so_far.value) - so_far.rest
     return _added(so_far, share.astype(way.dtype) * way)
 
 
-def _with_share(total: Summed, weight: Any) -> tuple[Summed, Array]:
+def _with_share(total: _Summed, weight: Any) -> tuple[_Summed, Array]:
     """The sum of the weights with another, and the share that this one has of it."""
     step = jnp.asarray(weight, total.value.dtype)
     total = _added(total, step)
@@ -130,7 +130,7 @@ class MeanSoFar(NamedTuple):
     """
 
     mean: Any
-    total: Summed
+    total: _Summed
     types: Any
 
 
@@ -160,7 +160,7 @@ class Mean(Observer):
         return _if_seen(weight, MeanSoFar(means, total, so_far.types), so_far)
 
     def finish(self, so_far: MeanSoFar) -> Any:
-        def given(like: Array, found: Summed) -> Array:
+        def given(like: Array, found: _Summed) -> Array:
             return _if_any(so_far.total.value, found.value).astype(like.dtype)
 
         return jax.tree.map(given, so_far.types, so_far.mean)
@@ -232,9 +232,9 @@ def mean_error(of: Callable[[Any], Any], truth: ArrayLike | Sequence[float]) -> 
 class SpreadSoFar(NamedTuple):
     """The weighted mean, that of squares about it, and Σ η_n; `type` is as those of `MeanSoFar`."""
 
-    mean: Summed
-    variance: Summed
-    total: Summed
+    mean: _Summed
+    variance: _Summed
+    total: _Summed
     type: Array
 
 
