@@ -28,6 +28,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("name", OURS)
+@pytest.mark.often("fla", "mafla")
 def test_its_loop_runs_our_algorithms(name):
     """With the keys that it splits, and from a position or a state."""
     algorithm = OURS[name]
@@ -155,6 +156,7 @@ def test_ours_have_the_form_of_its_samplers(name):
 
 
 @pytest.mark.parametrize("name", ["mafla", "levy_walk"])
+@pytest.mark.often("mafla")
 def test_our_kernels_leave_a_tempered_target_as_it_is(name):
     """As SMC uses them: a state made of particles, then steps with a traced number.
 

@@ -218,15 +218,10 @@ def test_jit_and_vmap_change_nothing(build):
     np.testing.assert_allclose(over(drift, positions), loop, rtol=1e-12)
 
 
-# Operation by operation, each compiled by itself.  The quadrature that finds its radius has most
-# of the code that asks whether a value is traced.
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "quadrature_own_radius" else pytest.param(name, marks=pytest.mark.nightly)
-        for name in BUILDERS
-    ],
-)
+# Operation by operation, each compiled by itself: hundreds where the quadrature finds its radius,
+# whose code that asks whether a value is traced the test above takes both ways.
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.often("quadrature", "gaussian")
 def test_no_jit_changes_nothing(name):
     drift = BUILDERS[name](1.6)
     with jax.disable_jit():

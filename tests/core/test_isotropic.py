@@ -139,6 +139,7 @@ def most_unlikely_pair(algorithm, count=10_000):
 
 
 @pytest.mark.parametrize("preconditioner", [None, np.array([0.4, 1.5])])
+@pytest.mark.often("preconditioner1")
 def test_mafla_is_reversible_with_isotropic_noise(preconditioner):
     """Of 1e4 moves, those between any two thirds go both ways alike.
 

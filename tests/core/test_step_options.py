@@ -95,6 +95,7 @@ def test_a_preconditioner_scales_time_in_drift_and_noise(alpha):
         (integrators.split(), None),
     ],
 )
+@pytest.mark.often("integrator0-noise0", "integrator2-None")
 def test_a_preconditioner_of_one_number_is_another_step_size(integrator, noise):
     found, _ = one_step(preconditioner=0.4, integrator=integrator, noise=noise)
     close(found, one_step(eta=0.4 * ETA, integrator=integrator, noise=noise)[0])

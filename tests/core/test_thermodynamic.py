@@ -169,6 +169,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.often("jumping", "levy_walk")
 def test_exact_samplers_give_the_evidence_from_full_gradients(name):
     """To a bound below 0.3; nothing is halved, and log L of the data is what they are given."""
     kernel, steps = KERNELS[name]
@@ -291,6 +292,12 @@ HALVES = {
     "kernel",
     [levymc.mafla, levymc.levy_walk, levymc.ula, blackjax.mala],
     ids=["mafla", "levy_walk", "ula", "blackjax"],
+)
+@pytest.mark.often(
+    "mafla-derivative of NaN",
+    "levy_walk-no derivative",
+    "ula-derivative of NaN",
+    "blackjax-derivative of NaN",
 )
 def test_a_likelihood_of_zero_on_a_part_of_the_prior_is_refused(kernel, half):
     """The draws of β = 0 are the prior's, and see it: it once gave log P(L > 0) too much.

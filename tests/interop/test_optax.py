@@ -102,6 +102,7 @@ def chains(transformation, num_chains, num_steps, dtype):
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("alpha", [1.5, 2.0])
+@pytest.mark.often("1.5-float64", "2.0-float32")
 def test_law_of_the_euler_chain(alpha, dtype):
     """On a quadratic loss it is known exactly, SαS with scale (η(1-|a|^{αn})/(1-|a|^α))^{1/α}.
 
