@@ -52,6 +52,19 @@ collect_ignore = [
 ]
 
 
+# Examples that take seconds to compile, of what its tests compile, too.
+LONG_EXAMPLES = (
+    "levymc.adapt._nuts.nuts",
+    "levymc.adapt._tempered.tempered",
+    "levymc.interop.numpyro._sample.sample",
+)
+
+
+def pytest_itemcollected(item):
+    if item.name in LONG_EXAMPLES:
+        item.add_marker(pytest.mark.nightly)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem():
     """Of the cases of a test marked `often`, those that the mark does not name are nightly."""

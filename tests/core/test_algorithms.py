@@ -281,6 +281,7 @@ def correlated(position):
     return -(x * x - 1.2 * x * y + y * y) / (2 * (1 - 0.36))
 
 
+@pytest.mark.nightly
 def test_a_preconditioned_mafla_keeps_a_correlated_law():
     """Chains that start in it stay in it, with coordinates a tenth and three times as fast.
 

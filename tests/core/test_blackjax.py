@@ -212,6 +212,7 @@ def test_its_tempered_smc_moves_particles_by_our_kernels():
     assert np.mean(np.abs(np.abs(state.particles) - 4) < 2) > 0.9
 
 
+@pytest.mark.nightly
 def test_its_nuts_moves_the_rungs_of_our_ladder():
     """Every rung, by its own log density; test_tempered.py tests the law."""
     algorithm = levymc.adapt.tempered(

@@ -27,6 +27,7 @@ def heavy_to_the_right(x):
 
 
 @pytest.mark.parametrize("alpha", [1.2, 1.9])
+@pytest.mark.often("1.2")
 def test_one_index_everywhere_is_the_exact_drift(alpha):
     points = jnp.linspace(-5, 5, 21)
     made = drifts.stable_like(levymc.targets.double_well, lambda x: alpha + 0 * x, radius=13.0)

@@ -170,6 +170,7 @@ def truncated_cdf(x, alpha, bound):
         (2.0, 1.0, jnp.float32, 400_000),
     ],
 )
+@pytest.mark.often("1.2-50.0-float32-400000", "1.5-4.0-float64-40000", "2.0-1.0-float32-400000")
 def test_truncated_draws_have_the_conditional_law(alpha, bound, dtype, count):
     """DKW: false alarms 1e-8.  4e5 draws detect 0.0098 in the distribution function, 4e4 0.031;
     the law that is not truncated is 0.02 off at α = 1.5 and bound 4.

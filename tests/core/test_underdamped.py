@@ -80,6 +80,7 @@ def test_it_keeps_the_normal_law_and_the_momentum(alpha, scale):
     assert off < dkw_bound(COUNT, FALSE_ALARM)
 
 
+@pytest.mark.nightly
 def test_it_keeps_a_double_well():
     """A barrier of 2 between unequal wells; DKW as above."""
 
@@ -113,7 +114,7 @@ HALF_LINES = {
 @pytest.mark.parametrize(
     ("name", "alpha"), [("half normal", 2.0), ("half normal", 1.5), ("gradient NaN outside", 1.7)]
 )
-@pytest.mark.often("half normal-2.0", "gradient NaN outside-1.7")
+@pytest.mark.often("gradient NaN outside-1.7")
 def test_it_keeps_laws_on_a_half_line(name, alpha):
     """After 4 units of time at η = 0.1; DKW as above.  3 to 4 % of the steps would end outside;
     chains that keep their momentum there are off by 0.49 or more.

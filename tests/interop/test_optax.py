@@ -162,8 +162,8 @@ def test_steps_have_noise_of_their_own_and_can_be_repeated():
 
 def test_chains_have_the_keys_of_their_states():
     keys = jax.random.split(KEY, 3)
-    states = jax.vmap(lambda key: sgfla(key=key).init(PARAMS))(keys)
-    many, _ = jax.vmap(sgfla().update, in_axes=(None, 0))(SLOPES, states)
+    states = jax.jit(jax.vmap(lambda key: sgfla(key=key).init(PARAMS)))(keys)
+    many, _ = jax.jit(jax.vmap(sgfla().update, in_axes=(None, 0)))(SLOPES, states)
     assert len(np.unique(many["b"])) == 3
     alone, _ = one_step(sgfla(key=keys[1]))
     assert_trees_close(jax.tree.map(lambda leaf: leaf[1], many), alone)

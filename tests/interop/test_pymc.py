@@ -123,6 +123,7 @@ def test_starts_depend_on_the_key_and_differ(conjugate):
 
 
 @pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.often("32")
 def test_pieces_have_the_precision_of_jax(conjugate, bits):
     pieces = from_pymc(conjugate)
     with jax.enable_x64(bits == 64):
