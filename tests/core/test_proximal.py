@@ -134,6 +134,7 @@ def test_a_tight_bound_may_be_exceeded_by_rounding(height, dtype):
 
 
 @pytest.mark.parametrize("bound", [None, 0.0])
+@pytest.mark.often("None")
 def test_acceptance_is_the_probability_of_a_move(bound):
     """Over 2e4 chains the mean rate is the share that moved, to 0.044: a mean over tries is not.
 
@@ -149,6 +150,7 @@ def test_acceptance_is_the_probability_of_a_move(bound):
 
 
 @pytest.mark.parametrize("bound", [None, 0.0])
+@pytest.mark.often("None")
 def test_a_chain_does_not_move_to_infinity(bound):
     """Where log φ is clipped a jump that overflows looks as likely as any other place."""
 

@@ -37,6 +37,7 @@ def test_one_index_everywhere_is_the_exact_drift(alpha):
 
 
 @pytest.mark.parametrize("alpha_fn", [heavy_between, heavy_to_the_right])
+@pytest.mark.often("heavy_between")
 def test_the_target_is_stationary_under_the_generator(alpha_fn):
     """∫ φ (b g' - (-Δ)^{α(x)/2} g) = 0 for bumps g all over the target, by other formulas."""
     drift = drifts.stable_like(levymc.targets.double_well, alpha_fn, radius=14.0)

@@ -135,6 +135,7 @@ def test_law_of_draws(alpha, mode, dtype):
 
 @pytest.mark.parametrize("mode", ["fixed", "traced"])
 @pytest.mark.parametrize("alpha", [0.3, 0.5])
+@pytest.mark.often("0.3-fixed", "0.5-traced")
 def test_law_of_draws_for_small_alpha(alpha, mode):
     draws = draw(key_of("small", alpha, mode), alpha, mode, "float64")
     for frequency in (1e-4, 1e-2, 0.3, 3.0):
@@ -347,6 +348,7 @@ def test_default_dtype_follows_jax():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.often("float64")
 def test_one_trace_serves_every_alpha(dtype):
     for alpha in (0.5, 1.0, 1.5, 2.0):
         assert np.isfinite(draw(key_of("trace"), alpha, "traced", dtype)).all()
@@ -478,6 +480,7 @@ def test_motion_keeps_the_dtype_of_the_times(dtype):
 
 
 @pytest.mark.parametrize("alpha", [2.5, 0.0, -1.0])
+@pytest.mark.often("2.5", "-1.0")
 def test_a_traced_alpha_outside_its_range_gives_nan(alpha):
     """No check can refuse it, and finite numbers of no law would be taken for draws."""
     key = jax.random.key(0)

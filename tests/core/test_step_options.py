@@ -82,6 +82,7 @@ ONES = {"a": 1.0, "b": 1.0}
 
 
 @pytest.mark.parametrize("alpha", [ALPHA, 2.0])
+@pytest.mark.often("1.7")
 def test_a_preconditioner_scales_time_in_drift_and_noise(alpha):
     found, _ = one_step(alpha, preconditioner=SCALES)
     close(found, expected_step(alpha, SCALES, ONES))
