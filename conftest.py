@@ -10,6 +10,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 if "jax" in sys.modules:
     raise RuntimeError("A pytest plugin imported JAX before its settings could be made.")
 
@@ -60,6 +62,36 @@ collect_ignore = [
     for path in CONNECTED
     if find_spec(path.removesuffix(".py")) is None
 ]
+
+
+# Examples that take seconds to compile, of what its tests compile, too.
+LONG_EXAMPLES = (
+    "levymc.adapt._nuts.nuts",
+    "levymc.adapt._tempered.tempered",
+    "levymc.interop.numpyro._sample.sample",
+)
+
+
+def pytest_itemcollected(item):
+    if item.name in LONG_EXAMPLES:
+        item.add_marker(pytest.mark.nightly)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem():
+    """Of the cases of a test marked `often`, those that the mark does not name are nightly."""
+    made = yield
+    # A function gives a list, of all its cases, whichever are asked for; others, None or a class.
+    found = made if isinstance(made, list) else []
+    cases = [item for item in found if item.get_closest_marker("often")]
+    if cases:
+        named = set(cases[0].get_closest_marker("often").args)
+        if unknown := named - {item.callspec.id for item in cases}:
+            raise pytest.Collector.CollectError(f"{cases[0].nodeid}: there is no case {unknown}")
+        for item in cases:
+            if item.callspec.id not in named:
+                item.add_marker(pytest.mark.nightly)
+    return made
 
 
 def pytest_collection_finish():

@@ -80,6 +80,7 @@ KERNELS = [
 
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize(("kernel", "basis"), KERNELS)
+@pytest.mark.often("0-None-1.0", "1-None-1.0", "2-None-1.0", "3-None-1.0", "3-basis4-0.4")
 def test_every_move_satisfies_detailed_balance(kernel, basis, beta, starts):
     """A pair of cells with 2000 moves shows an asymmetry of 60 to 40; defects: see below."""
     p_value, rate = p_value_of(system(kernel, beta, basis), starts[beta])

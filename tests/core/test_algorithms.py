@@ -69,6 +69,25 @@ POSITIONS = {
     [("scalar", jnp.float32), ("tree", jnp.float64)],
 )
 @pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.often(
+    "fla-tree-float64",
+    "fla, isotropic-tree-float64",
+    "fla, tempered-scalar-float32",
+    "fla, local-scalar-float32",
+    "flmc-scalar-float32",
+    "stable_like-tree-float64",
+    "ula-scalar-float32",
+    "underdamped-tree-float64",
+    "mafla-tree-float64",
+    "mafla, isotropic-scalar-float32",
+    "levy_walk-tree-float64",
+    "levy_walk, all coordinates-scalar-float32",
+    "proximal-tree-float64",
+    "proximal, bound-scalar-float32",
+    "sgfla-tree-float64",
+    "sgld-scalar-float32",
+    "sgld, jumping-tree-float64",
+)
 def test_a_step_keeps_structure_shape_and_dtype(name, position, dtype):
     algorithm, start = ALGORITHMS[name](normal), POSITIONS[position](dtype)
     state = algorithm.init(start)
@@ -157,6 +176,18 @@ def test_mafla_keeps_what_it_knows_of_where_it_is():
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.often(
+    "fla",
+    "fla, tempered",
+    "flmc",
+    "stable_like",
+    "underdamped",
+    "mafla",
+    "levy_walk",
+    "proximal",
+    "sgfla",
+    "sgld, jumping",
+)
 def test_a_step_is_traced_once(name):
     traces = []
 
@@ -199,6 +230,7 @@ def distance_to_law(draws, alpha, scale):
 @pytest.mark.parametrize(
     ("alpha", "dtype"), [(1.2, jnp.float32), (1.7, jnp.float64), (2.0, jnp.float32)]
 )
+@pytest.mark.often("1.7-float64", "2.0-float32")
 def test_the_euler_chain_of_a_linear_drift_has_its_exact_law(alpha, dtype):
     """After n steps with drift -λx the law is SαS, with a known scale.
 
@@ -217,6 +249,7 @@ def test_the_euler_chain_of_a_linear_drift_has_its_exact_law(alpha, dtype):
 
 @pytest.mark.parametrize("name", ["mafla", "levy_walk"])
 @pytest.mark.parametrize("alpha", [1.2, 1.8])
+@pytest.mark.often("1.2-mafla", "1.8-levy_walk")
 def test_adjusted_algorithms_keep_the_normal_law(name, alpha):
     """Chains that start in N(0, 1) stay in it; 2e4 chains detect 0.022 in the CDF."""
     num_chains, num_steps = 20_000, 25
@@ -248,6 +281,7 @@ def correlated(position):
     return -(x * x - 1.2 * x * y + y * y) / (2 * (1 - 0.36))
 
 
+@pytest.mark.nightly
 def test_a_preconditioned_mafla_keeps_a_correlated_law():
     """Chains that start in it stay in it, with coordinates a tenth and three times as fast.
 

@@ -28,6 +28,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("name", OURS)
+@pytest.mark.often("fla", "mafla")
 def test_its_loop_runs_our_algorithms(name):
     """With the keys that it splits, and from a position or a state."""
     algorithm = OURS[name]
@@ -155,6 +156,7 @@ def test_ours_have_the_form_of_its_samplers(name):
 
 
 @pytest.mark.parametrize("name", ["mafla", "levy_walk"])
+@pytest.mark.often("mafla")
 def test_our_kernels_leave_a_tempered_target_as_it_is(name):
     """As SMC uses them: a state made of particles, then steps with a traced number.
 
@@ -210,6 +212,7 @@ def test_its_tempered_smc_moves_particles_by_our_kernels():
     assert np.mean(np.abs(np.abs(state.particles) - 4) < 2) > 0.9
 
 
+@pytest.mark.nightly
 def test_its_nuts_moves_the_rungs_of_our_ladder():
     """Every rung, by its own log density; test_tempered.py tests the law."""
     algorithm = levymc.adapt.tempered(

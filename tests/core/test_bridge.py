@@ -86,6 +86,7 @@ def check_calibration(found):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.often("normal, 10-D", "t(2), correlated")
 def test_closed_forms_are_met(name):
     check_calibration(scores(name, 12, stay=0.0))
 

@@ -55,6 +55,7 @@ def path(algorithm, start, num_steps=30):
 
 
 @pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.often("mafla")
 def test_steps_are_those_on_the_transformed_target(name):
     flat, unflatten = ravel_pytree(START)
     dense, logdensities, rates = path(MAKERS[name](curved, covariance=COVARIANCE), START)

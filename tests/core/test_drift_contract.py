@@ -39,6 +39,7 @@ def well_and_normals(position):
 
 
 @every_density_builder
+@pytest.mark.often("leading_term", "quadrature_own_radius")
 def test_product_targets_split_into_coordinates(build):
     well, rest = np.asarray(0.8), np.array([[0.5, -1.0, 2.0], [-0.1, 0.0, 3.0]])
     for alpha in (1.4, 2.0):
@@ -194,6 +195,9 @@ def test_alpha_by_coordinate_of_the_mixture():
 
 
 @every_builder
+@pytest.mark.often(
+    "leading_term", "centered_difference", "quadrature_own_radius", "gaussian_mixture"
+)
 def test_traced_alpha_under_vmap_is_the_loop(build):
     """Values and signed logarithms; of as many α and positions as for the limit at α = 2."""
     alphas, positions = [1.05, 1.55, 1.6, 2.0], np.array([-2.0, 0.3, 0.6, 3.0])
@@ -218,15 +222,10 @@ def test_jit_and_vmap_change_nothing(build):
     np.testing.assert_allclose(over(drift, positions), loop, rtol=1e-12)
 
 
-# Operation by operation, each compiled by itself.  The quadrature that finds its radius has most
-# of the code that asks whether a value is traced.
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "quadrature_own_radius" else pytest.param(name, marks=pytest.mark.nightly)
-        for name in BUILDERS
-    ],
-)
+# Operation by operation, each compiled by itself: hundreds where the quadrature finds its radius,
+# whose code that asks whether a value is traced the test above takes both ways.
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.often("quadrature", "gaussian")
 def test_no_jit_changes_nothing(name):
     drift = BUILDERS[name](1.6)
     with jax.disable_jit():

@@ -80,6 +80,7 @@ MIXTURES = {
         pytest.param("far", marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.often("narrow")
 def test_modes_far_apart_and_wide_ones(name):
     weights, means, stds = map(np.array, MIXTURES[name])
     near = (means[:, None] + stds[:, None] * np.linspace(-2.5, 3, 7)).ravel()
@@ -137,6 +138,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("name", EDGES)
+@pytest.mark.often("exponential", "laplace")
 def test_half_lines_bounded_supports_and_kinks(name):
     which, reference, positions = EDGES[name]
     for alpha in ALPHAS:

@@ -64,6 +64,7 @@ def most_unlikely_pair(algorithm, count):
 
 
 @pytest.mark.parametrize("name", STEPS)
+@pytest.mark.often("mafla, 1.2", "mafla, preconditioned", "levy_walk")
 def test_adjusted_algorithms_satisfy_detailed_balance(name):
     """Of 2e5 moves, those between any two of ten cells go both ways alike.
 
@@ -149,6 +150,7 @@ CALIBRATED = {
 
 @pytest.mark.parametrize("model", [normal_model, poisson_model])
 @pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.often("levy_walk-normal_model")
 def test_adjusted_algorithms_are_calibrated(name, model):
     """DKW at 6000 replicates and 1e-8 detects 0.08 in the ranks' CDF.
 
@@ -176,6 +178,7 @@ def double_well_cdf(x):
 
 
 @pytest.mark.parametrize("name", ["mafla", "levy_walk"])
+@pytest.mark.often("levy_walk")
 def test_adjusted_algorithms_cross_the_barrier_of_the_double_well(name):
     """Chains from the left well are in both after 600 steps, in the right proportion.
 
@@ -190,6 +193,7 @@ def test_adjusted_algorithms_cross_the_barrier_of_the_double_well(name):
     assert distance_to(ends, double_well_cdf) < dkw_bound(len(ends), FALSE_ALARM)
 
 
+@pytest.mark.nightly
 def test_the_levy_walk_finds_four_modes_and_their_weights():
     """From the lightest; 5000 chains and 1e-8 detect 0.09 in a weight (Hoeffding, four weights)."""
     walk = levymc.levy_walk(targets.four_modes, 1.5)

@@ -25,6 +25,7 @@ from levymc.adapt._target import Target
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.often("0.001", "10000.0")
 def test_all_modes_are_found_whatever_the_unit(scale):
     """Four modes, from the lightest, in thousandths and in ten thousands."""
     found = explore(
@@ -142,6 +143,7 @@ def after(num_relaxations, dimension):
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.often("2")
 def test_three_of_the_jumps_land_where_a_mode_of_the_stated_width_dominates(dimension):
     """Of 1000; of 20 times as many 60, between 30 and 120 (Poisson: 1e-5 below 30, 1e-11 above).
 

@@ -49,6 +49,7 @@ def of_length(length, alpha, dimension, dtype=np.float64):
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 10])
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 1.8, 2.0])
+@pytest.mark.often("1.2-1", "1.2-10", "1.5-1", "1.5-10", "1.8-1", "1.8-10", "2.0-1", "2.0-10")
 def test_density_near_and_far(alpha, dimension):
     """Relative 1e-9 in float64 (2e-11 found) and 4e-5 in float32, whose logarithms round so."""
     cases = [(r, near(r, alpha, dimension)) for r in (0.0, 0.4, 1.5, 3.0)]
@@ -139,6 +140,7 @@ def most_unlikely_pair(algorithm, count=10_000):
 
 
 @pytest.mark.parametrize("preconditioner", [None, np.array([0.4, 1.5])])
+@pytest.mark.often("preconditioner1")
 def test_mafla_is_reversible_with_isotropic_noise(preconditioner):
     """Of 1e4 moves, those between any two thirds go both ways alike.
 

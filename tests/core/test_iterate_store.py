@@ -137,6 +137,9 @@ def test_a_store_is_resumed_without_its_visits(undisturbed, complete, tmp_path):
         ({"observe": {"other": levymc.observe.mean()}}, "its observe is"),
     ],
 )
+@pytest.mark.often(
+    "change0-its key is", "change4-its numbers is", "change5-its data is", "change7-its observe is"
+)
 def test_the_store_of_another_run_is_refused(complete, change, message):
     with pytest.raises(ValueError, match=rf"holds another: .*{message}.* Name another folder"):
         watch(complete[0] / "run", **change)

@@ -57,6 +57,7 @@ def _rastrigin(x):
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.often("1e-09")
 def test_the_units_of_the_function_do_not_matter(unit):
     """By powers of ten the roundings differ; the search is the same up to them."""
     plain, scaled = search(egg_box, 3), search(lambda x: unit * egg_box(x), 3)
@@ -66,6 +67,7 @@ def test_the_units_of_the_function_do_not_matter(unit):
 
 @pytest.mark.parametrize("budget", [200, 777])
 @pytest.mark.parametrize("dimension", [1, 7])
+@pytest.mark.often("1-777", "7-200")
 def test_the_budget_is_kept(budget, dimension):
     """Batches are cut to what is left."""
     found = search(egg_box, 0, starts(0, (16, dimension)), budget=budget)
@@ -73,6 +75,7 @@ def test_the_budget_is_kept(budget, dimension):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.often("float32")
 def test_positions_are_pytrees_and_keep_their_dtype(dtype):
     def function(position):
         return egg_box(position["a"]) + jnp.sum((position["b"] - 1.0) ** 2)

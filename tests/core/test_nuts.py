@@ -63,6 +63,7 @@ STARTS = exact_draws(4)
 
 
 @pytest.mark.parametrize("tail_map", [BAD, adapt.identity(2)], ids=["bad map", "no map"])
+@pytest.mark.often("bad map")
 def test_the_law_is_kept_whatever_the_map_is(tail_map):
     """Exact draws, moved by three steps, are of the same law.
 

@@ -51,6 +51,7 @@ def ends(algorithm, law, num_steps=12):
         ("t2", {"num_tries": 2, "noise": noises.isotropic()}),
     ],
 )
+@pytest.mark.often("normal-options0", "t2-options5")
 def test_it_keeps_the_law(name, options):
     """12 steps from exact draws: DKW at 2e4 chains detects 0.022 in the CDF."""
     law, logdensity = LAWS[name]
@@ -114,6 +115,7 @@ class Tabulated:
 
 
 @pytest.mark.parametrize(("height", "dtype"), [(1e4, jnp.float32), (0.1, jnp.float64)])
+@pytest.mark.often("10000.0-float32")
 def test_a_tight_bound_may_be_exceeded_by_rounding(height, dtype):
     """A constant, summed in another order: 4 units in the last place above the bound are none."""
     eps = float(jnp.finfo(dtype).eps)
@@ -132,6 +134,7 @@ def test_a_tight_bound_may_be_exceeded_by_rounding(height, dtype):
 
 
 @pytest.mark.parametrize("bound", [None, 0.0])
+@pytest.mark.often("None")
 def test_acceptance_is_the_probability_of_a_move(bound):
     """Over 2e4 chains the mean rate is the share that moved, to 0.044: a mean over tries is not.
 
@@ -147,6 +150,7 @@ def test_acceptance_is_the_probability_of_a_move(bound):
 
 
 @pytest.mark.parametrize("bound", [None, 0.0])
+@pytest.mark.often("None")
 def test_a_chain_does_not_move_to_infinity(bound):
     """Where log φ is clipped a jump that overflows looks as likely as any other place."""
 
@@ -161,6 +165,7 @@ def test_a_chain_does_not_move_to_infinity(bound):
 
 
 @pytest.mark.parametrize("bound", [None, 0.0])
+@pytest.mark.often("0.0")
 def test_a_point_that_cannot_be_judged_is_refused_alone(bound):
     """NaN for x < 0: half of the points; a later one may be accepted, and the law is kept.
 

@@ -179,6 +179,7 @@ def test_another_kind_of_key_keeps_the_bits_of_jax():
 
 @pytest.mark.parametrize("algorithm", [FLA, levymc.levy_walk(normal, 1.0)], ids=["fla", "walk"])
 @pytest.mark.parametrize("num_chains", [4, 64])
+@pytest.mark.often("64-walk")
 def test_calls_that_begin_within_a_block_change_no_bit(monkeypatch, algorithm, num_chains):
     """The noise of a block of steps is made at once, wherever in it a call begins."""
     starts = jnp.zeros((num_chains, 2), jnp.float32)
@@ -215,6 +216,7 @@ def test_a_program_that_cannot_be_walked_through_gives_the_same_draws(monkeypatc
 
 
 @pytest.mark.parametrize(("thin", "block_bytes"), [(1, 1), (3, 800), (7, 1)])
+@pytest.mark.often("7-1")
 def test_blocks_change_nothing(monkeypatch, fresh_programs, thin, block_bytes):
     """Blocks shorter than a draw, and of a few draws, against those of a whole call."""
     usual = run(num_steps=84, thin=thin, burn_in=5)

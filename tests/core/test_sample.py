@@ -45,6 +45,7 @@ def test_calls_do_not_change_a_bit(calls_of, steps):
 
 
 @pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+@pytest.mark.often("rbg")
 def test_calls_do_not_change_a_bit_with_another_kind_of_key(calls_of, kind):
     """Its bits depend on which keys are drawn from together."""
     key = jax.random.key(3, impl=kind)

@@ -302,6 +302,7 @@ def assert_all_give(processes, result):
         assert told.strip() == sharded_run.checksum(result)
 
 
+@pytest.mark.nightly
 def test_two_processes_that_begin_at_once_share_the_run(tmp_path, start, original):
     """Neither knows of the other; both give the bytes that one process gives."""
     folder = tmp_path / "run"

@@ -35,6 +35,7 @@ def test_it_is_scipy_s_law_where_that_is_elementary(name, alpha, peer):
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *QUANTILES])
+@pytest.mark.often("cdf", "sf", "ppf", "isf")
 def test_numpy_and_jax_agree(name):
     """In NumPy it is another code path, with the same tables."""
     points = {**FUNCTIONS, **QUANTILES}[name]

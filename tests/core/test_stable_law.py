@@ -427,6 +427,7 @@ nightly_sf = pytest.param("sf", marks=pytest.mark.nightly)
 
 
 @pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", nightly_sf, "score"])
+@pytest.mark.often("logpdf", "score")
 def test_vmap_of_grad(name):
     x, alpha = random_arguments(10, count=64)
     mapped = jax.jit(jax.vmap(jax.grad(EVERY[name])))(x, alpha)
@@ -460,6 +461,7 @@ def looped(name, x, alpha):
 # oracle's tests; what jit adds, the checks of arguments that are traced, is the same for all types.
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.nightly)])
 @every_name
+@pytest.mark.often("logpdf-float64", "score-float64", "ppf-float64")
 def test_jit_changes_nothing(name, dtype):
     """Also one trace serves every α."""
     x, alpha = some_arguments(name, dtype, 500)
@@ -472,6 +474,7 @@ def test_jit_changes_nothing(name, dtype):
 
 
 @every_name
+@pytest.mark.often("logpdf", "ppf")
 def test_vmap_over_alpha_equals_a_loop(name):
     x, alpha = some_arguments(name)
     mapped = jax.vmap(jax.jit(EVERY[name]))(x, alpha)
@@ -501,27 +504,35 @@ def test_vmap_of_vectors_of_x_over_alpha():
     x, alpha = random_arguments(11, count=4)
     for count in (3, 40):
         rows = x[:, None] * np.linspace(0.5, 2.0, count)
-        expected = stable.logpdf(rows, alpha[:, None])
-        for mapped in (
-            jax.vmap(stable.logpdf)(rows, alpha),
-            jax.vmap(lambda a, rows=rows: stable.logpdf(rows, a[:, None]))(alpha[None])[0],
-            jax.vmap(lambda r: stable.logpdf(r, alpha), in_axes=1, out_axes=1)(rows),
-        ):
+        expected = jax.jit(stable.logpdf)(rows, alpha[:, None])
+
+        @jax.jit
+        def all_mapped(rows, alpha):
+            return (
+                jax.vmap(stable.logpdf)(rows, alpha),
+                jax.vmap(lambda a: stable.logpdf(rows, a[:, None]))(alpha[None])[0],
+                jax.vmap(lambda r: stable.logpdf(r, alpha), in_axes=1, out_axes=1)(rows),
+            )
+
+        for mapped in all_mapped(rows, alpha):
             np.testing.assert_allclose(mapped, expected, rtol=1e-12)
 
 
 def test_derivatives_of_higher_order_go_through_the_map():
     x, alpha = random_arguments(12, count=8)
-    twice = jax.grad(jax.grad(stable.logpdf))
-    found = jax.vmap(twice)(x, alpha)
-    by_score = jax.vmap(jax.grad(stable.score))(x, alpha)
-    np.testing.assert_allclose(found, by_score, rtol=1e-9)
-    mixed = jax.vmap(jax.grad(jax.grad(stable.logpdf, argnums=1)))(x, alpha)
-    other = jax.vmap(jax.grad(stable.score, argnums=1))(x, alpha)
+
+    def mapped(function):
+        return jax.jit(jax.vmap(function))(x, alpha)
+
+    found = mapped(jax.grad(jax.grad(stable.logpdf)))
+    np.testing.assert_allclose(found, mapped(jax.grad(stable.score)), rtol=1e-9)
+    mixed = mapped(jax.grad(jax.grad(stable.logpdf, argnums=1)))
+    other = mapped(jax.grad(stable.score, argnums=1))
     np.testing.assert_allclose(mixed, other, rtol=1e-5, atol=1e-7)
 
 
 @every_name
+@pytest.mark.often("logpdf", "ppf")
 def test_arguments_broadcast(name):
     function = EVERY[name]
     x, alpha, scale = np.array([[0.1], [0.6], [0.9]]), np.array([0.7, 1.0, 1.6, 2.0]), 2.0

@@ -114,6 +114,15 @@ def assert_distribution_function(draws, alpha, scale=1.0):
 
 
 @pytest.mark.parametrize(("alpha", "mode", "dtype"), CASES)
+@pytest.mark.often(
+    "0.8-fixed-float32",
+    "1.0-fixed-float32",
+    "2.0-fixed-float32",
+    "1.3-fixed-float64",
+    "0.8-traced-float32",
+    "0.8-traced-float64",
+    "1.05-traced-float64",
+)
 def test_law_of_draws(alpha, mode, dtype):
     draws = draw(key_of("law", alpha, mode, dtype), alpha, mode, dtype)
     assert draws.dtype == dtype
@@ -126,6 +135,7 @@ def test_law_of_draws(alpha, mode, dtype):
 
 @pytest.mark.parametrize("mode", ["fixed", "traced"])
 @pytest.mark.parametrize("alpha", [0.3, 0.5])
+@pytest.mark.often("0.3-fixed", "0.5-traced")
 def test_law_of_draws_for_small_alpha(alpha, mode):
     draws = draw(key_of("small", alpha, mode), alpha, mode, "float64")
     for frequency in (1e-4, 1e-2, 0.3, 3.0):
@@ -204,6 +214,7 @@ def assert_count(hits, probability):
 
 
 @pytest.mark.parametrize(("alpha", "mode"), TAIL_CASES)
+@pytest.mark.often("1.05-fixed")
 def test_tail_probabilities(alpha, mode):
     draws = tail_draws(alpha, mode)
     for probability in (1e-4, 1e-5, 1e-6):
@@ -214,6 +225,7 @@ def test_tail_probabilities(alpha, mode):
 
 
 @pytest.mark.parametrize(("alpha", "mode"), TAIL_CASES)
+@pytest.mark.often("1.05-fixed")
 def test_tail_is_not_quantised(alpha, mode):
     """A uniform variate of 24 bits reaches the tail beyond 2e-4 with 3400 values at most.
 
@@ -229,6 +241,18 @@ def test_tail_is_not_quantised(alpha, mode):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("mode", ["fixed", "traced"])
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.3, 1 + 1e-6, 1.999999])
+@pytest.mark.often(
+    "0.01-fixed-float32",
+    "0.01-traced-float64",
+    "0.1-fixed-float32",
+    "0.1-traced-float64",
+    "0.3-fixed-float32",
+    "0.3-traced-float64",
+    "1.000001-fixed-float32",
+    "1.000001-traced-float64",
+    "1.999999-fixed-float32",
+    "1.999999-traced-float64",
+)
 def test_never_nan(alpha, mode, dtype):
     draws = np.asarray(draw(key_of("nan", alpha, mode), alpha, mode, dtype))
     assert not np.isnan(draws).any()
@@ -249,6 +273,7 @@ def test_signs_are_even_for_very_small_alpha(alpha):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("alpha", [0.3, 1.5, 2.0])
+@pytest.mark.often("0.3-float32", "0.3-float64", "2.0-float32", "2.0-float64")
 def test_key_fixes_the_draws(alpha, dtype):
     key, other = jax.random.split(key_of("key"))
     first = np.asarray(draw(key, alpha, "fixed", dtype))
@@ -281,6 +306,7 @@ def test_jit_does_not_change_the_draws(alpha, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.5, 2.0])
+@pytest.mark.often("0.8-float32", "0.8-float64", "2.0-float32", "2.0-float64")
 def test_jit_does_not_change_the_draws_of_an_array_alpha(alpha, dtype):
     """An array outside jit, a traced value inside: the same draws."""
     key, array = key_of("jit"), jnp.asarray(alpha, dtype)
@@ -291,12 +317,17 @@ def test_jit_does_not_change_the_draws_of_an_array_alpha(alpha, dtype):
 def test_raw_keys_are_accepted():
     typed = jax.random.key(7)
     raw = jax.random.PRNGKey(7)
-    for alpha in (0.8, 1.5, 2.0):
-        np.testing.assert_array_equal(
-            stable.sample(raw, alpha, (DRAWS,)), stable.sample(typed, alpha, (DRAWS,))
+
+    @jax.jit
+    def drawn(key):
+        draws = [stable.sample(key, alpha, (100,)) for alpha in (0.8, 1.5, 2.0)]
+        return (
+            *draws,
+            stable.sample_isotropic(key, 1.5, (100, 2)),
+            stable.levy_motion(key, 1.5, TIMES),
         )
-    np.testing.assert_array_equal(*(isotropic(key, 1.5, 2) for key in (raw, typed)))
-    np.testing.assert_array_equal(*(motions(key, 1.5, TIMES) for key in (raw, typed)))
+
+    jax.tree.map(np.testing.assert_array_equal, drawn(raw), drawn(typed))
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 2)])
@@ -317,6 +348,7 @@ def test_default_dtype_follows_jax():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.often("float64")
 def test_one_trace_serves_every_alpha(dtype):
     for alpha in (0.5, 1.0, 1.5, 2.0):
         assert np.isfinite(draw(key_of("trace"), alpha, "traced", dtype)).all()
@@ -346,6 +378,7 @@ def isotropic(key, alpha, dimension, scale=1.0):
     ("alpha", "dimension"),
     [(1.7, 1), (0.8, 2), (1.0, 2), (1.7, 2), (2.0, 2), (1.0, 5), (1.3, 5), (1.7, 5)],
 )
+@pytest.mark.often("1.7-1", "0.8-2", "2.0-2", "1.0-5")
 def test_isotropic_law(alpha, dimension):
     """Characteristic function along the axes, the diagonal and a slanted line; a marginal's CDF."""
     key, scale = key_of("isotropic", alpha, dimension), 0.5
@@ -391,6 +424,7 @@ def motions(key, alpha, times):
 
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.7, 2.0])
+@pytest.mark.often("1.0", "1.7")
 def test_motion_increments(alpha):
     """Each increment is SαS((t - s)^{1/alpha}); any two are independent; the start is 0."""
     motion = motions(key_of("motion", alpha), alpha, TIMES)
@@ -446,6 +480,7 @@ def test_motion_keeps_the_dtype_of_the_times(dtype):
 
 
 @pytest.mark.parametrize("alpha", [2.5, 0.0, -1.0])
+@pytest.mark.often("2.5", "-1.0")
 def test_a_traced_alpha_outside_its_range_gives_nan(alpha):
     """No check can refuse it, and finite numbers of no law would be taken for draws."""
     key = jax.random.key(0)

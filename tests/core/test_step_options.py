@@ -82,6 +82,7 @@ ONES = {"a": 1.0, "b": 1.0}
 
 
 @pytest.mark.parametrize("alpha", [ALPHA, 2.0])
+@pytest.mark.often("1.7")
 def test_a_preconditioner_scales_time_in_drift_and_noise(alpha):
     found, _ = one_step(alpha, preconditioner=SCALES)
     close(found, expected_step(alpha, SCALES, ONES))
@@ -95,6 +96,7 @@ def test_a_preconditioner_scales_time_in_drift_and_noise(alpha):
         (integrators.split(), None),
     ],
 )
+@pytest.mark.often("integrator0-noise0", "integrator2-None")
 def test_a_preconditioner_of_one_number_is_another_step_size(integrator, noise):
     found, _ = one_step(preconditioner=0.4, integrator=integrator, noise=noise)
     close(found, one_step(eta=0.4 * ETA, integrator=integrator, noise=noise)[0])
@@ -169,6 +171,7 @@ def truncated_cdf(x, alpha, bound):
         (2.0, 1.0, jnp.float32, 400_000),
     ],
 )
+@pytest.mark.often("1.2-50.0-float32-400000", "1.5-4.0-float64-40000", "2.0-1.0-float32-400000")
 def test_truncated_draws_have_the_conditional_law(alpha, bound, dtype, count):
     """DKW: false alarms 1e-8.  4e5 draws detect 0.0098 in the distribution function, 4e4 0.031;
     the law that is not truncated is 0.02 off at α = 1.5 and bound 4.

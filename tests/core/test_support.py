@@ -31,6 +31,7 @@ UNADJUSTED = {
 
 @pytest.mark.parametrize("target", [gamma, half_normal])
 @pytest.mark.parametrize("name", UNADJUSTED)
+@pytest.mark.often("ula-gamma", "fla-half_normal", "flmc-gamma", "underdamped-half_normal")
 def test_unadjusted_steps_never_end_outside_the_support(name, target):
     """Before, two thirds of ULA's chains and all of FLA's ended where log φ is NaN, unflagged."""
     starts = jnp.full(64, 2.0)
@@ -65,6 +66,7 @@ def test_a_run_that_is_told_not_to_look_does_not():
 
 
 @pytest.mark.parametrize("build", [levymc.mafla, levymc.levy_walk])
+@pytest.mark.often("mafla")
 def test_an_exact_sampler_may_refuse_without_a_warning(build):
     """A proposal at which log φ is NaN cannot be judged; to refuse it keeps the target."""
     with warnings.catch_warnings():
@@ -132,6 +134,7 @@ def test_starts_outside_the_support_are_refused_with_their_place(name):
     ids=["negative", "nan", "zero", "infinite"],
 )
 @pytest.mark.parametrize("burn_in", [0, 60])
+@pytest.mark.often("0-negative", "60-nan", "60-zero", "60-infinite")
 def test_a_schedule_that_turns_wrong_is_refused_at_its_step(schedule, step, burn_in):
     def normal(x):
         return -x * x / 2

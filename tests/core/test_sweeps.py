@@ -82,6 +82,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.often("fla", "mafla", "levy_walk")
 def test_other_numbers_of_an_algorithm_compile_nothing(name):
     make = MAKERS[name]
     one, other = [], []
@@ -141,6 +142,7 @@ SWEEPS = {
 
 
 @pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.often("schedules", "both", "scales")
 def test_a_chain_of_a_sweep_is_as_if_alone(name):
     assert_each_is_alone(SWEEPS[name], thin=2, burn_in=3)
 
@@ -159,6 +161,7 @@ def test_algorithms_that_are_all_alike_are_one():
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.often("float32")
 def test_alpha_two_among_others(dtype):
     """Its noise is drawn as that of the others, so that its draws are not those of a run alone.
 
@@ -188,6 +191,7 @@ def test_alpha_two_among_others(dtype):
         lambda alpha: levymc.fla(counted, 0.1, alpha, noise=levymc.noises.truncated(5.0)),
     ],
 )
+@pytest.mark.often("<lambda>0", "<lambda>3")
 def test_every_algorithm_takes_alpha_two_among_others(make):
     algorithms = [make(alpha) for alpha in (1.5, 2.0)]
     options = {}

@@ -37,6 +37,7 @@ def off(draws, alpha, rate, time):
         (2.0, 1.0, 0.3, jnp.float32),
     ],
 )
+@pytest.mark.often("1.3-0.5-2.0-float32", "2.0-1.0-0.3-float32")
 def test_draws_have_their_characteristic_function(alpha, rate, time, dtype):
     """Hoeffding: 3e4 draws detect 0.036 at a frequency; undamped noise is off by 0.09 to 0.27."""
     draws = stable.sample_tempered(jax.random.key(2), alpha, rate, (COUNT,), time=time, dtype=dtype)

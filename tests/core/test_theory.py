@@ -221,6 +221,13 @@ def test_a_drift_that_is_not_defined_everywhere_is_refused():
         (lambda x: jnp.where(jnp.abs(x) < 1, 0.0, -jnp.inf), True, True),
     ],
 )
+@pytest.mark.often(
+    "normal-True-True",
+    "logdensity-True-False",
+    "<lambda>-True-False",
+    "<lambda>-False-True",
+    "<lambda>-True-True",
+)
 def test_smoothness_and_tails(logdensity_fn, is_smooth, is_light):
     assert theory.check_tail(logdensity_fn).looks is is_light
     if is_smooth or logdensity_fn(0.5) < 0:

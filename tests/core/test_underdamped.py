@@ -70,6 +70,7 @@ COUNT = 20_000
 
 
 @pytest.mark.parametrize(("alpha", "scale"), [(1.3, 0.5**0.5), (1.8, 1.5)])
+@pytest.mark.often("1.3-0.7071067811865476")
 def test_it_keeps_the_normal_law_and_the_momentum(alpha, scale):
     """After 4 units of time at η = 0.1: DKW at 2e4 chains detects 0.022 in the CDF."""
     starts = jax.random.normal(jax.random.key(1), (COUNT,), jnp.float32)
@@ -79,6 +80,7 @@ def test_it_keeps_the_normal_law_and_the_momentum(alpha, scale):
     assert off < dkw_bound(COUNT, FALSE_ALARM)
 
 
+@pytest.mark.nightly
 def test_it_keeps_a_double_well():
     """A barrier of 2 between unequal wells; DKW as above."""
 
@@ -112,6 +114,7 @@ HALF_LINES = {
 @pytest.mark.parametrize(
     ("name", "alpha"), [("half normal", 2.0), ("half normal", 1.5), ("gradient NaN outside", 1.7)]
 )
+@pytest.mark.often("gradient NaN outside-1.7")
 def test_it_keeps_laws_on_a_half_line(name, alpha):
     """After 4 units of time at η = 0.1; DKW as above.  3 to 4 % of the steps would end outside;
     chains that keep their momentum there are off by 0.49 or more.

@@ -239,6 +239,7 @@ def test_enough_waits_for_bulk_tail_and_rhat():
 
 
 @pytest.mark.parametrize("num_chains", [1, 2])
+@pytest.mark.often("1")
 def test_enough_asks_for_as_many_draws_as_it_needs(num_chains):
     """It is asked from the third draw on, of one chain, which is cut into two, as of several."""
     looked = []

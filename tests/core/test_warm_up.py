@@ -190,6 +190,7 @@ def test_mafla_is_tuned(alpha):
 
 
 @pytest.mark.parametrize("coordinatewise", [True, False])
+@pytest.mark.often("True")
 def test_a_walk_is_tuned(coordinatewise):
     """As above; the scales follow the widths to a factor of four."""
     begin = levymc.levy_walk(scaled_normal, 1.0, coordinatewise=coordinatewise)

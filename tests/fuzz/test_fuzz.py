@@ -2,7 +2,7 @@
 
 from tests.fuzz import samples, stores
 
-NUM_SETUPS = 4  # from the third on, which compile quickly
+NUM_SETUPS = 2  # from the third on, which compile quickly
 
 
 def test_sampling_at_random_is_right_or_refused_in_words():

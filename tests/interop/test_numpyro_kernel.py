@@ -61,6 +61,7 @@ def test_one_chain_is_what_the_algorithm_makes_with_its_keys():
     assert fields["diverging"].shape == (50,)
 
 
+@pytest.mark.nightly
 def test_vectorized_chains_are_the_sequential_ones():
     one = run(Kernel(model, by_mafla), X, Y, chains=3, count=20)
     other = run(Kernel(model, by_mafla), X, Y, chains=3, count=20, method="vectorized")

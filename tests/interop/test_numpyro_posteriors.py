@@ -109,6 +109,7 @@ def assert_labels_are_alike(fit):
     assert abs(is_ordered.mean() - 0.5) < 0.1
 
 
+@pytest.mark.nightly
 def test_labels_of_a_mixture_switch():
     """0.1 is more than six standard errors of the weights, which are 0.015 at this budget."""
     fit = sample(mixture, KEY, mixture_data(30), budget=8000, progress=False)

@@ -52,6 +52,7 @@ def test_log_prob_has_gradients_in_everything(dtype):
 
 
 @pytest.mark.parametrize("alpha", [1.4, jnp.array(1.4)])
+@pytest.mark.often("1.4")
 def test_draws_follow_the_law(alpha):
     """DKW at a false-alarm rate of 1e-9: a distance of 0.015 would be seen."""
     law = SymmetricStable(alpha, 3.0, 0.5)

@@ -102,6 +102,7 @@ def chains(transformation, num_chains, num_steps, dtype):
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("alpha", [1.5, 2.0])
+@pytest.mark.often("1.5-float64", "2.0-float32")
 def test_law_of_the_euler_chain(alpha, dtype):
     """On a quadratic loss it is known exactly, SαS with scale (η(1-|a|^{αn})/(1-|a|^α))^{1/α}.
 
@@ -161,8 +162,8 @@ def test_steps_have_noise_of_their_own_and_can_be_repeated():
 
 def test_chains_have_the_keys_of_their_states():
     keys = jax.random.split(KEY, 3)
-    states = jax.vmap(lambda key: sgfla(key=key).init(PARAMS))(keys)
-    many, _ = jax.vmap(sgfla().update, in_axes=(None, 0))(SLOPES, states)
+    states = jax.jit(jax.vmap(lambda key: sgfla(key=key).init(PARAMS)))(keys)
+    many, _ = jax.jit(jax.vmap(sgfla().update, in_axes=(None, 0)))(SLOPES, states)
     assert len(np.unique(many["b"])) == 3
     alone, _ = one_step(sgfla(key=keys[1]))
     assert_trees_close(jax.tree.map(lambda leaf: leaf[1], many), alone)

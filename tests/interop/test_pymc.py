@@ -61,13 +61,14 @@ def point_of(position, place=()):
 
 
 @pytest.mark.parametrize("make", [pymc_models.conjugate, pymc_models.eight_schools, flat_model])
+@pytest.mark.often("conjugate", "flat_model")
 def test_density_is_that_of_pymc_with_its_jacobian(make):
     model = make()
     pieces = from_pymc(model)
     theirs = model.compile_logp()
     with pieces.precision():
         starts = pieces.initial_positions(jax.random.key(0), 3)
-        ours = jax.vmap(pieces.logdensity_fn)(starts)
+        ours = jax.jit(jax.vmap(pieces.logdensity_fn))(starts)
         expected = [theirs(point_of(starts, n)) for n in range(3)]
     np.testing.assert_allclose(ours, expected, rtol=1e-12)
 
@@ -123,6 +124,7 @@ def test_starts_depend_on_the_key_and_differ(conjugate):
 
 
 @pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.often("32")
 def test_pieces_have_the_precision_of_jax(conjugate, bits):
     pieces = from_pymc(conjugate)
     with jax.enable_x64(bits == 64):

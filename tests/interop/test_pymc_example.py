@@ -14,6 +14,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pymc_two_modes.py"
 
 
 # PyTensor warns where it has no BLAS, which this model is not slow without.
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS:UserWarning")
 def test_example_weighs_both_sides_and_leaves_a_picture(tmp_path, monkeypatch, capsys):
     """At r metres the right side has probability 1/(1 + exp(-12 r/128)), 0.614 for the r heard.

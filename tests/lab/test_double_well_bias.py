@@ -62,6 +62,7 @@ def test_a_chain_that_explodes_is_marked_and_stays_finite():
     assert abs(found["mean"][0]) > 1e4  # it stops where log φ overflows, at some 1e9
 
 
+@pytest.mark.nightly
 def test_pairs_of_the_exact_drift_are_one_program():
     """A list of samplers whose functions differ would be refused."""
     found = simulate("FLMC", 1.7, np.array([[1.0, 0.5], [0.1, 0.3]]), 2, 3, jax.random.key(0))

@@ -98,6 +98,7 @@ def test_the_error_of_the_noise_is_reported(squares):
         assert deviation / 4 < reported < 4 * deviation
 
 
+@pytest.mark.nightly
 def test_estimates_differ_by_their_errors_where_ratings_are_few(tmp_path, monkeypatch):
     """300 ratings without any structure for 500 factors: two chains end up some per cent apart.
 

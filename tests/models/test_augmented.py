@@ -232,13 +232,13 @@ def test_a_belief_network_s_gradient_averages_to_that_of_the_exact_likelihood():
     position = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), position)
     image = jnp.array([[1, 0, 1, 0]], jnp.uint8)
     batch = {"images": jnp.tile(image, (count, 1))}
-    complete, _ = model.latents(jax.random.key(1), position, batch)
-    found = model.grad_estimator(1)(position, complete)
+    complete, _ = jax.jit(model.latents)(jax.random.key(1), position, batch)
+    found = jax.jit(model.grad_estimator(1))(position, complete)
 
     def logdensity(x):
         return model.logprior(x) + model.exact_loglikelihood(x, image)[0]
 
-    expected = jax.grad(logdensity)(position)
+    expected = jax.jit(jax.grad(logdensity))(position)
     bound = hoeffding_bound(count, 1e-7 / 14) / 2 + 1e-4  # and rounding
     for name, leaf in found.items():
         assert np.abs(np.asarray(leaf - expected[name])).max() < bound

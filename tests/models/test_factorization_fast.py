@@ -120,6 +120,7 @@ def test_the_kernel_makes_the_step_of_its_batch(rank, options, setting):
 
 @every_backend
 @pytest.mark.parametrize("curvature", [False, True])
+@pytest.mark.often("False-jax", "True-native")
 def test_the_drift_is_unbiased(backend, curvature):
     """Mean move over 400 batches against the full gradient, as z-scores of all coordinates.
 
@@ -140,6 +141,9 @@ def test_the_drift_is_unbiased(backend, curvature):
 
 @every_backend
 @pytest.mark.parametrize(("alpha", "truncation"), [(2.0, None), (1.6, None), (1.4, 5.0)])
+@pytest.mark.often(
+    "2.0-None-native", "1.6-None-native", "1.6-None-jax", "1.4-5.0-native", "1.4-5.0-jax"
+)
 def test_the_noise_is_stable(backend, alpha, truncation):
     """Characteristic function of a step from zero, where there is no drift, on ~23 000 variables.
 

@@ -52,7 +52,7 @@ def test_means_are_the_conditional_ones(ratings, backend):
         backend=backend,
     )  # fmt: skip
     state = model.algorithm.init(start())
-    moved, _ = model.algorithm.step(jax.random.key(0), state, model.data)
+    moved, _ = jax.jit(model.algorithm.step)(jax.random.key(0), state, model.data)
     users, items = (np.asarray(moved.position[name])[:, :RANK] for name in ("users", "items"))
     for user in range(NUM_USERS):
         mean, _ = conditional(ratings, user, np.asarray(start()["items"], float), 1.5, 2.0)
@@ -95,7 +95,7 @@ def test_frozen_columns_stay_and_are_conditioned_on(ratings, backend):
     )
     begin = jax.tree.map(lambda table: jnp.pad(table, ((0, 0), (0, 13))), start(3))
     state = model.algorithm.init(begin)
-    moved, _ = model.algorithm.step(jax.random.key(0), state, model.data)
+    moved, _ = jax.jit(model.algorithm.step)(jax.random.key(0), state, model.data)
     before = np.asarray(state.position["items"], float)[:, :3]
     users, items = (np.asarray(moved.position[name], float)[:, :3] for name in ("users", "items"))
     assert np.all(users[:, 2] == 1)

@@ -30,6 +30,7 @@ def positions_and_images(dtype, seed=0):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("prior_scale", [1.0, 0.3])
+@pytest.mark.often("1.0-float32", "0.3-float64")
 def test_gradient_is_that_of_prior_and_scaled_likelihood(dtype, prior_scale):
     """From 7 images of 70, for three of which the hidden units are all off."""
     model = levymc.models.sbn(VISIBLE, HIDDEN, prior_scale=prior_scale)

@@ -100,6 +100,18 @@ def test_the_states_are_in_play(size):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.often(
+    "native-0.5",
+    "native-9.99",
+    "native-10.01",
+    "native-15.0",
+    "native-60.0",
+    "native-200.0",
+    "native-far",
+    "jax-0.5",
+    "jax-10.01",
+    "jax-far",
+)
 def test_one_sweep_keeps_the_posterior(backend, size):
     """From exact draws.  Detects a sum of probabilities that one sweep moves by 0.02."""
     start = np.random.default_rng(1).choice(32, COPIES, p=law(size)[1])
@@ -120,6 +132,7 @@ def test_one_sweep_keeps_the_posterior(backend, size):
         ("jax", "far"),
     ],
 )
+@pytest.mark.often("native-0.5", "native-10.01", "native-far")
 def test_sweeps_from_far_find_the_posterior(backend, size):
     """30 sweeps from a state of small probability.  Detects a sum that is wrong by 0.02."""
     worst = small.states(HIDDEN)[np.argmin(law(size)[1])].astype(np.uint8)

@@ -63,6 +63,7 @@ def test_the_states_are_in_play():
 
 
 @pytest.mark.parametrize("number", range(3))
+@pytest.mark.often("0", "2")
 def test_one_sweep_keeps_the_posterior(number):
     image = network()[1][number]
     start = np.random.default_rng(number).choice(16, COPIES, p=posterior(image))
@@ -75,6 +76,7 @@ def test_one_sweep_keeps_the_posterior(number):
     assert_frequencies(found, image)
 
 
+@pytest.mark.nightly
 def test_many_sweeps_find_the_posterior():
     """From hidden units that are all off; images of three kinds side by side."""
     position, kinds = position_in("float32"), network()[1]
