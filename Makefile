@@ -36,11 +36,8 @@ test test-all test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
 test:  ## lint, check the types, run the tests and doctests
 	@$(MAKE) --no-print-directory -j 2 lint quick-tests
 
-# In two parts, the second with new workers: what JAX keeps of thousands of programs, gigabytes, makes
-# tests at the end of one long run take a third as much time again.
 quick-tests: $(INSTALLED)
-	$(BIN) $(PYTEST) -m "not nightly" tests/core
-	$(BIN) $(PYTEST) -m "not nightly" tests src --ignore=tests/core
+	$(BIN) $(PYTEST) -m "not nightly"
 
 test-all: lint  ## all tests, also those that take long: kills, wide grids, a browser
 	LEVYMC_TEST_FULL=1 $(BIN) $(PYTEST)
