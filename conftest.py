@@ -69,6 +69,7 @@ LONG_EXAMPLES = (
     "levymc.adapt._nuts.nuts",
     "levymc.adapt._tempered.tempered",
     "levymc.interop.numpyro._sample.sample",
+    "levymc.interop.pymc.sample",
 )
 
 

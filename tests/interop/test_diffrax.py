@@ -152,6 +152,7 @@ def test_isotropic_motion():
     assert np.max(np.abs(jump)) < 10 * np.median(np.abs(jump))
 
 
+@pytest.mark.nightly
 def test_a_solution_is_mapped_over_keys_and_differentiated():
     keys = jax.random.split(KEY, 4)
 

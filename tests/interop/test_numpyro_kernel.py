@@ -69,6 +69,7 @@ def test_vectorized_chains_are_the_sequential_ones():
         np.testing.assert_allclose(other.get_samples(group_by_chain=True)[name], draws, rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_chains_start_where_they_are_told_and_go_on():
     starts = {"slope": jnp.array([0.5, 0.6]), "scale": jnp.array([0.1, -0.1])}
     kernel = Kernel(model, lambda logdensity_fn: levymc.levy_walk(logdensity_fn, 1e-9))
@@ -118,6 +119,7 @@ def last_of_many(kernel, *args, chains, steps):
     return {name: np.asarray(draws) for name, draws in found.items()}
 
 
+@pytest.mark.nightly
 def test_a_block_of_gibbs_follows_the_other():
     """Means, variances and covariance of the last states of 4000 chains, exactly normal.
 

@@ -271,6 +271,7 @@ def test_in_an_optimizer_of_flax():
     assert not np.allclose(*noise)
 
 
+@pytest.mark.nightly
 def test_with_parameters_of_equinox():
     """Leaves that are no arrays are None, and stay so."""
     eqx = pytest.importorskip("equinox")

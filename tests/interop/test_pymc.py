@@ -61,7 +61,7 @@ def point_of(position, place=()):
 
 
 @pytest.mark.parametrize("make", [pymc_models.conjugate, pymc_models.eight_schools, flat_model])
-@pytest.mark.often("conjugate", "flat_model")
+@pytest.mark.often("conjugate")
 def test_density_is_that_of_pymc_with_its_jacobian(make):
     model = make()
     pieces = from_pymc(model)
@@ -273,6 +273,7 @@ print(jax.config.jax_enable_x64, os.environ.get("XLA_FLAGS"), jax.device_count()
 """
 
 
+@pytest.mark.nightly
 def test_settings_of_jax_are_as_before():
     """Loading PyMC's backend by itself leaves 64 bits for everyone, and 100 devices."""
     plain = {"JAX_ENABLE_X64": "0", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
@@ -289,6 +290,7 @@ def test_settings_of_jax_are_as_before():
 # A run.
 
 
+@pytest.mark.nightly
 def test_evidence_is_the_marginal_likelihood(fit):
     """Both parts are known in closed form.
 

@@ -160,6 +160,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
     assert first["toy/tables/draws.csv"] != third["toy/tables/draws.csv"]
 
 
+@pytest.mark.nightly
 def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
     """Nor does it when they make way for others after each cell, or one of them is killed."""
     run(tmp_path / "one", jobs=1)
@@ -487,6 +488,7 @@ def stable_laws(tmp_path_factory):
     return experiments.run(experiment, tmp_path_factory.mktemp("results"), jobs=0)
 
 
+@pytest.mark.nightly
 def test_stable_laws_pass(stable_laws):
     """False-alarm rate: 13 checks of 1e-8 each, by the inequalities of DKW and Bernstein.
 

@@ -86,6 +86,7 @@ def test_the_law_without_the_correction_is_that_of_the_target_over_m():
     np.testing.assert_allclose(corrected, m * jax.grad(experiment._wells)(x), rtol=1e-6)
 
 
+@pytest.mark.nightly
 def test_the_covariance_of_the_regression_is_that_at_its_mode():
     density, covariance = experiment.dense_target(experiment.LOGISTIC)
     assert np.all(np.linalg.eigvalsh(covariance) > 0)

@@ -195,7 +195,7 @@ def folder(tmp_path_factory):
     [
         pytest.param(CONVERGENCE, marks=pytest.mark.nightly),
         pytest.param(POSTERIOR, marks=pytest.mark.nightly),
-        STABILITY,
+        pytest.param(STABILITY, marks=pytest.mark.nightly),
     ],
     ids=lambda e: e.name,
 )

@@ -65,6 +65,7 @@ def test_the_right_law_passes_and_another_fails():
     assert verdict.kind == "not reproduced"
 
 
+@pytest.mark.nightly
 def test_chains_and_cost_of_two_dimensions():
     for cell in experiment.cells(CONFIG):
         if cell.id == "cost":

@@ -26,6 +26,7 @@ def found():
     return said("cheap", devices=3)[0]
 
 
+@pytest.mark.nightly
 def test_a_step_has_the_moments_of_one_device(found):
     """False alarms: 2e-7, by the normal law of means and variances of 4000 chains, 48 each.
 
