@@ -66,10 +66,16 @@ collect_ignore = [
 
 # Examples that take seconds to compile, of what its tests compile, too.
 LONG_EXAMPLES = (
+    "levymc.adapt._minimize.minimize",
     "levymc.adapt._nuts.nuts",
     "levymc.adapt._tempered.tempered",
     "levymc.interop.numpyro._sample.sample",
+    "levymc.algorithms._jumping.jumping",
+    "levymc.interop.numpyro._kernel.Kernel",
+    "levymc.interop.pymc.from_pymc",
     "levymc.interop.pymc.sample",
+    "levymc.models.sbn._annealing.annealed_loglikelihood",
+    "levymc.models.sbn._model.sbn",
 )
 
 

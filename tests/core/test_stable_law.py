@@ -518,6 +518,7 @@ def test_vmap_of_vectors_of_x_over_alpha():
             np.testing.assert_allclose(mapped, expected, rtol=1e-12)
 
 
+@pytest.mark.nightly
 def test_derivatives_of_higher_order_go_through_the_map():
     x, alpha = random_arguments(12, count=8)
 

@@ -66,6 +66,7 @@ def test_it_is_frozen_and_of_the_right_law(cauchy):
         assert stats.kstest(column, "cauchy").statistic < dkw_bound(len(column), 1e-8)
 
 
+@pytest.mark.nightly
 def test_heavy_tails_along_other_axes_are_found():
     """DKW on every tenth draw, as above; a law that is off by 0.16 anywhere is found."""
     turn = np.array([[2, -2, 1], [1, 2, 2], [2, 1, -2]], np.float32) / 3

@@ -161,6 +161,7 @@ def labelled(locs):
     numpyro.sample("y", dist.Normal(locs[label], scale), obs=0.5)
 
 
+@pytest.mark.nightly
 def test_discrete_sites_by_their_own_block():
     """And constrained values of ours, which Gibbs hands on, are constrained once."""
     kernel = Gibbs([(DiscreteGibbs(labelled), ["label"]), (Kernel(labelled, by_mafla), ["scale"])])

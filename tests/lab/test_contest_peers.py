@@ -170,6 +170,7 @@ def test_stated_weights_and_evidence_are_compared():
     assert metrics.z_weights(problem, one) == math.inf  # sure of what is wrong
 
 
+@pytest.mark.nightly
 def test_components_that_share_a_top_are_one_mode():
     """Of 40 Gaussians five have no top of their own; one that has is missed if it is not there."""
     problem = problems.get("gaussians-40")

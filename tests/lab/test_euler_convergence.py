@@ -43,6 +43,7 @@ def judged(tables):
     return checks, experiment.verdict(CONFIG, tables, checks)
 
 
+@pytest.mark.nightly
 def test_the_hypotheses_are_met_and_a_constant_step_would_not_meet_them(monkeypatch):
     rows = experiment.hypotheses()
     assert len(rows) == 9
