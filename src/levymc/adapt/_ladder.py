@@ -144,7 +144,7 @@ def draws_of(target: Target, result: Result) -> Draws:
 
 def _refuse_endless(points: np.ndarray) -> None:
     """Refuse a density that does not fall, before numbers overflow."""
-    reach = float(np.max(np.abs(points)))
+    reach = float(np.max(np.abs(points), initial=0.0))
     if not reach < ENDLESS:
         raise ValueError(
             f"`logdensity_fn` must fall far out, got one where draws went as far as {reach:.1g}: "
