@@ -4,6 +4,7 @@ In a longer run n stays there, and the step size with it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from levymc._checks import (
 from levymc._trees import module
 
 Schedule = Callable[[Any], ArrayLike]
-_ASKED_AT_ONCE = 1 << 14
+_FEW, _MANY = 1 << 8, 1 << 14  # steps that are asked for at once
 _ONE_STEP = "For steps of several sizes, give a schedule of the step n, or a preconditioner."
 
 
@@ -173,10 +174,10 @@ def at(schedule: Schedule, n: Array, dtype: Any) -> Array:
     return jnp.asarray(schedule(n), dtype)
 
 
-@jax.jit
-def _sizes(schedule: Any, first: Array) -> Array:
-    """η_{first+1}, …: as many as are asked for at once."""
-    return jax.vmap(schedule)(first + jnp.arange(1, _ASKED_AT_ONCE + 1, dtype=jnp.int32))
+@partial(jax.jit, static_argnames="count")
+def _sizes(schedule: Any, first: Array, count: int) -> Array:
+    """η_{first+1}, …, η_{first+count}."""
+    return jax.vmap(schedule)(first + jnp.arange(1, count + 1, dtype=jnp.int32))
 
 
 def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> None:
@@ -189,10 +190,13 @@ def check_steps(schedule: Any, first: int, count: int, dtype: Any = float) -> No
         if first == 0:
             _check_sizes(np.asarray(schedule.eta)[None], 0, dtype)
         return
-    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - _ASKED_AT_ONCE)  # later, η stays
-    for begin in range(first, end, _ASKED_AT_ONCE):
-        length = min(_ASKED_AT_ONCE, end - begin)
-        _check_sizes(np.asarray(_sizes(schedule, jnp.int32(begin)))[:length], begin, dtype)
+    end = min(first + count, int(jnp.iinfo(jnp.int32).max) - _MANY)  # later, η stays
+    while first < end:
+        # Not many more than there are: the next call is as long as the time of this one allows.
+        asked = _MANY if end - first > _MANY // 2 else _FEW
+        sizes = np.asarray(_sizes(schedule, jnp.int32(first), asked))[: end - first]
+        _check_sizes(sizes, first, dtype)
+        first += asked
 
 
 def _check_sizes(given: np.ndarray, begin: int, dtype: Any) -> None:

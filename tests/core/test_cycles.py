@@ -41,6 +41,30 @@ def test_steps_are_positive_to_the_end_of_a_long_cycle():
     assert float(schedule(jnp.int32(largest))) > 0
 
 
+def test_a_short_call_asks_for_few_step_sizes(monkeypatch):
+    """Else many chains with schedules of their own pay more for the question than for the steps,
+    calls are cut shorter for it, and end at one step each."""
+    asked, sizes = [], schedules._sizes
+
+    def counted(schedule, first, count):
+        asked.append(count)
+        return sizes(schedule, first, count)
+
+    monkeypatch.setattr(schedules, "_sizes", counted)
+    for count, most in [(1, 256), (300, 512), (40_000, 48_000)]:
+        asked.clear()
+        schedules.check_steps(schedules.polynomial(0.1, 0.5), 5, count)
+        assert count <= sum(asked) <= most
+
+
+@pytest.mark.parametrize("last", [1, 256, 257, 8193, 16_385, 17_000])
+def test_no_step_of_a_call_is_left_unchecked(last):
+    ends = schedules.as_schedule(lambda n: jnp.where(n <= 10 + last, 0.1, 0.0))
+    schedules.check_steps(ends, 10, last)
+    with pytest.raises(ValueError, match=f"at step {11 + last} in"):
+        schedules.check_steps(ends, 10, last + 1)
+
+
 def test_a_cycle_of_one_step_is_a_constant():
     assert [float(schedules.cyclical(0.1, 1)(n)) for n in (1, 2, 3)] == [0.1] * 3
 
