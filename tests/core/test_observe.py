@@ -279,6 +279,13 @@ def test_whole_numbers_and_truth_values_are_observed_as_numbers(of):
     jax.tree.map(np.testing.assert_array_equal, run(observe=of_each_kind(of)).observed, expected)
 
 
+@pytest.mark.parametrize("truth", [1.0, TRUTH[:, None], TRUTH[:-1]])
+def test_an_error_is_asked_for_the_truth_of_each_prediction(truth):
+    """A column of them would be compared with every prediction each, without a word."""
+    with pytest.raises(ValueError, match=r"`truth` must have the shape of what `of` returns"):
+        run(observe={"error": observe.mean_error(double, truth)})
+
+
 ONE_ARRAY = [observe.quantiles([0.5]), observe.histogram([0.0]), observe.hops(0.0, 1.0)]
 
 

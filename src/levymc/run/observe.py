@@ -206,7 +206,12 @@ class MeanError(Mean):
         return hash((self.of, self.truth.shape))
 
     def init(self, position: Any) -> MeanSoFar:
-        _shape("mean_error", self.of, position)
+        given = _shape("mean_error", self.of, position).shape
+        if given != self.truth.shape:
+            raise ValueError(
+                f"`truth` must have the shape of what `of` returns, {given}, got "
+                f"{self.truth.shape}. Give a true value for each prediction."
+            )
         return super().init(position)
 
     def finish(self, so_far: MeanSoFar) -> Array:
