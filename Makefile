@@ -6,7 +6,8 @@
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 JOBS ?= 2
 
-# An environment that another Python made is made anew; keep both with VENV=.venv-3.13, say.
+# An environment that make made with another Python is made anew; keep both with VENV=.venv-3.13, say.
+# One that it did not make is somebody's own, and left alone.
 VENV := .venv
 BIN := $(VENV)/bin/python
 PRINT_VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
@@ -96,13 +97,15 @@ $(INSTALLED): requirements.lock pyproject.toml
 	    { echo "levymc needs Python 3.11 or newer: name one with make PYTHON=/path/to/python." >&2; exit 1; }
 	@"$(PYTHON)" -m pip --version >/dev/null 2>&1 || \
 	    { echo "levymc needs pip: $(PYTHON) has none." >&2; exit 1; }
+	@test ! -e $(VENV)/pyvenv.cfg || ls -a $(VENV) | grep -q '^\.install' || \
+	    { echo "$(VENV) was not made by make, which would write over it: name another, VENV=.venv-make." >&2; exit 1; }
 	@echo "Installing the locked dependencies into $(VENV) (once) ..."
 	@rm -f $@
 	@test ! -e $(VENV)/pyvenv.cfg || \
 	    test "$$($(BIN) -c $(PRINT_VERSION) 2>/dev/null)" = "$(VERSION)" || rm -rf $(VENV)
-	@"$(PYTHON)" -m venv --without-pip $(VENV)
-	@again=$$(test ! -e $(INTERRUPTED) || echo --ignore-installed); touch $(INTERRUPTED); \
-	    $(PIP) $$again --require-hashes -r requirements.lock
+	@again=$$(test ! -e $(INTERRUPTED) || echo --ignore-installed); \
+	    mkdir -p $(VENV); touch $(INTERRUPTED); \
+	    "$(PYTHON)" -m venv --without-pip $(VENV) && $(PIP) $$again --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@rm -f $(INTERRUPTED)
 	@touch $@

@@ -104,6 +104,19 @@ def kappa(alpha: float) -> float:
 def table_1() -> Iterator[Bar]:
     for alpha, published in PUBLISHED_TABLE_1.items():
         yield Bar(f"|κ̂({alpha}) - {published}| of Table 1", abs(kappa(alpha) - published), "", 0.01)
+    yield from apart(1.5)
+
+
+def apart(alpha: float) -> Iterator[Bar]:
+    """What κ̂ hides: how far b̂ is from b on the same points, both ways."""
+    points = jnp.linspace(-5, 5, 201)
+    exact = jax.vmap(drifts.quadrature(double_well, alpha, radius=reach))(points)
+    leading = jax.vmap(drifts.leading_term(double_well, alpha))(points)
+    ratio = np.abs(np.asarray(leading / exact))
+    for name, values in (("|b̂/b|", ratio), ("|b/b̂|", 1 / ratio)):
+        worst = int(np.argmax(values))
+        place = float(points[worst])
+        yield Bar(f"{name} at α = {alpha}, most of 201 points, x = {place:.3g}", values[worst], "")
 
 
 def vectorised() -> list[Bar]:

@@ -40,9 +40,11 @@ inline Instructions instructions() {
   const char* asked = std::getenv("LEVYMC_NATIVE_ISA");
   const bool is_portable = asked && !std::strcmp(asked, "portable");
   const bool is_avx2 = asked && !std::strcmp(asked, "avx2");
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool has_avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2");
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+                          __builtin_cpu_supports("avx512vbmi2");
   if (is_portable || !has_avx2) return Instructions::PORTABLE;
   return is_avx2 || !has_avx512 ? Instructions::AVX2 : Instructions::AVX512;
 #else

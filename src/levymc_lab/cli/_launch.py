@@ -28,9 +28,9 @@ def launch(
     arguments: Annotated[
         list[str] | None, Argument(metavar="ARGUMENTS", help="These are given to the script.")
     ] = None,
-    count: Annotated[int, Option("--count", "-n", min=1, help="Start so many processes.")] = 2,
+    count: Annotated[int, Option("--count", "-n", min=1, help="Start this many processes.")] = 2,
     heartbeat: Annotated[
-        int, Option(min=1, help="A process without a sign for so many seconds is dead.")
+        int, Option(min=1, help="Give up a process that is silent for this many seconds.")
     ] = 10,
 ) -> None:
     """Run a script in several processes of this machine, and end all of them if one dies."""

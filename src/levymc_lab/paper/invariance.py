@@ -9,7 +9,7 @@ logarithms, differentiated by a formula of order eight; and the jumps', by Fouri
 the density alone.  If a chain starts in π, ½∫|r| is the speed at which its law leaves π, in total
 variation a unit of time.
 
-References: [simsekli2017], Theorem 1, and eqs. (9) and (14) for b̃ and b̂.  Departures: the paper
+References: [simsekli2017], Theorem 1, and eqs. (8) and (14) for b̃ and b̂.  Departures: the paper
 proves, and measures nothing.
 """
 
