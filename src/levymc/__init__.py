@@ -28,7 +28,8 @@ True
   `noises` and `schedules`, of which steps are made; `adapt`, the stages of `auto`; `models`,
   `targets`, `theory`.
 
-In a shell ``levymc doctor`` (of the extra ``lab``) shows what is installed, and ``levymc demo`` why jumps matter.
+In a shell ``levymc doctor`` shows what is installed, and ``levymc demo`` why jumps matter; both
+come with the extra ``lab``.
 """
 
 import os as _os
