@@ -15,6 +15,7 @@ from levymc.adapt._explore import (
     Jumps,
     Mode,
     Modes,
+    Places,
     inverse_curvature,
     unseen_modes,
 )
@@ -88,9 +89,10 @@ def corners(count, dimension=5):
 def test_sums_of_modes_are_where_others_should_be():
     """From three corners of a square to the fourth; of a cube, only whole numbers."""
     jumps = Jumps(jax.random.key(0))
-    points, scales = jumps.from_sums(corners(4)[:3])
+    points, scales, volumes = jumps.from_sums(corners(4)[:3])
     assert {tuple(point[:2]) for point in points} == {(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)}
     np.testing.assert_array_equal(scales, 1.0)
+    assert np.all(np.isnan(volumes))
 
 
 def test_jumps_are_of_the_kind_that_finds_more():
@@ -270,15 +272,19 @@ def test_a_known_mode_explains_where_it_dominates_and_nothing_else():
     assert atlas.explaining(points[:2], np.full(2, np.nan), beyond).tolist() == [-1, -1]
 
 
+def places(points):
+    return Places(points, np.ones(len(points)), np.full(len(points), np.nan))
+
+
 def test_what_is_explained_counts_as_relaxed_and_costs_one_evaluation():
     target = Target(two_normal(8.0), jnp.zeros(3))
     atlas = Atlas(target)
     atlas.relax(np.full((1, 3), 0.1), np.ones(1))
     before, points = target.evaluations, np.random.default_rng(0).normal(size=(50, 3)) - 3
-    assert atlas.relax_unexplained(points, np.ones(50)) == 0
+    assert atlas.relax_unexplained(places(points)) == 0
     assert target.evaluations - before == 50
     assert atlas.modes[0].times_found == atlas.num_relaxations == 51
-    share = atlas.relax_unexplained(np.vstack([points[:3], [[7.0, 0, 0]]]), np.ones(4))
+    share = atlas.relax_unexplained(places(np.vstack([points[:3], [[7.0, 0, 0]]])))
     assert (share, len(atlas.modes), atlas.num_relaxations) == (0.25, 2, 55)
 
 
@@ -290,5 +296,5 @@ def test_batches_are_larger_where_modes_explain_much_and_end_with_the_budget(
 ):
     jumps = Jumps(jax.random.key(0))
     jumps.unexplained = unexplained
-    points, scales = jumps.batch(corners(2), left)
-    assert len(points) == len(scales) == size
+    points, scales, volumes = jumps.batch(corners(2), left)
+    assert len(points) == len(scales) == len(volumes) == size

@@ -143,6 +143,17 @@ def test_draws_count_to_the_mode_they_climb_to_whatever_components_are_called(ta
     assert np.abs(wrong - truth).max() > 0.1
 
 
+def test_draws_of_modes_that_are_not_listed_are_counted(target, draws):
+    """One of three is missing: the share of its draws, within the noise of 256 of them."""
+    points, modes = draws
+    exploration = known(0, 1)
+    ladder = begin(target, jax.random.key(0), laplace(exploration))
+    monitor = Monitor(target, Atlas.of(target, exploration))
+    plan = SimpleNamespace(budget=target.evaluations + 10_000)
+    unlisted = basins_of(target, ladder, monitor, plan, exploration, points).unlisted
+    assert abs(unlisted - (modes == 2).mean()) < 0.1
+
+
 def test_draws_are_relaxed_from_steps_as_short_as_the_narrowest_mode(target, draws, monkeypatch):
     """Along a ridge a mode is wide: a first step as long as its mean width may leave the basin."""
     points, _ = draws

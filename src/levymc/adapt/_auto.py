@@ -45,6 +45,7 @@ from ._many import (
     on_probation,
     too_few,
 )
+from ._met import more_than
 from ._outcome import Account, AutoResult, FoundModes, counted, written
 from ._reference import Fit, laplace
 from ._search import num_parts, searched
@@ -349,7 +350,10 @@ class _Run:
             self.reasons += [FOUND_LATE] * is_new
             return None
         modes = modes._replace(
-            times_found=times_found, num_relaxations=more.num_relaxations, num_lost=more.num_lost
+            times_found=times_found,
+            num_relaxations=more.num_relaxations,
+            num_lost=more.num_lost,
+            met=more.met,
         )
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
         draws = draws_of(target, result)
@@ -407,6 +411,7 @@ class _Run:
             listed, log_z, unseen = doubted(found, log_z)
         if unseen > MOST_UNSEEN:
             reasons.append(_much_unseen(unseen))
+        reasons += filter(None, [more_than(log_z, modes.met)])
         return self.ended(
             result, listed, log_z, reasons, kernel, _searched(modes), _unseen(modes, unseen)
         )
@@ -417,6 +422,7 @@ class _Run:
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
         reasons = [*self.reasons, *single.notes, *too_few(draws)]
+        reasons += filter(None, [more_than(single.evidence, modes.met)])
         if not modes.num_modes:
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
         else:
@@ -579,6 +585,8 @@ def _searched(modes: Modes) -> str:
     what = f"{modes.num_modes} found" if modes.num_modes > 1 else "one found, no other"
     lost = f" ({modes.num_lost} of them without reaching a top)" if modes.num_lost else ""
     listing = " Too many to list." if modes.are_too_many else ""
+    if modes.num_negligible:
+        listing += f" {modes.num_negligible} more are left out, as their mass is negligible."
     return (
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
         f"{modes.chance_of_another:.3f}.{listing}"

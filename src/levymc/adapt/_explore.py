@@ -15,14 +15,12 @@ from levymc import stable
 from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
-from ._relax import KNOWN, NEAR, TOP, Known, relax, steps_of
+from ._met import NOTHING, log_volumes, met, together
+from ._relax import EXPLAINED, KNOWN, NEAR, TOP, Known, relax, steps_of
 from ._target import Target, check_support, checked_starts
 
 BATCH = 16  # relaxations at once
 MOST_JUMPS = 256  # of which those are chosen
-# By which log φ, and its gradient where the mode is standard normal, may be off what a known mode
-# foretells.  Far out another mode of the same width differs little from it in proportion.
-EXPLAINED = 0.5
 LARGEST_RADIUS = 300.0
 ALPHA = 1.2
 COMBINING = (0.1, 0.9)  # of the batches, at least and at most, are of sums of known modes
@@ -37,7 +35,10 @@ MOST_POLISHING = 6
 NUM_BETWEEN = 7  # points on the segment between two modes
 DIP = 0.2  # nats below both ends, without which two modes are one
 NEIGHBOURS = 3
+WIDER = 3.0  # times as wide as another, a top is a mode of its own, with a dip or without
+APART = 6.0  # standard deviations of the narrower, which it has to be away
 NEGLIGIBLE = 12.0  # nats of log mass below the best
+OFTEN = 0.05  # of all hits: then a mode is no small one, and its mass is in its tails
 HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
 MANY = 64
 TOO_MANY = 256
@@ -54,6 +55,8 @@ class Modes(NamedTuple):
     times_found: how many relaxations ended there.
     num_relaxations: how many there were; `num_lost` of them ended nowhere.
     evaluations: spent on all of it.
+    num_negligible: further modes, whose mass is negligible.
+    met: the mass that jumps met, as the number of jumps and the logs of two sums.
     """
 
     location: np.ndarray
@@ -64,6 +67,8 @@ class Modes(NamedTuple):
     num_relaxations: int = 0
     num_lost: int = 0
     evaluations: int = 0
+    num_negligible: int = 0
+    met: np.ndarray = NOTHING
 
     @property
     def num_modes(self) -> int:
@@ -193,7 +198,7 @@ def go_on(
     while atlas.modes and target.evaluations - begin < budget:
         before = target.evaluations
         left = int(budget) - (before - begin)
-        jumps.unexplained = atlas.relax_unexplained(*jumps.batch(atlas.modes, left))
+        jumps.unexplained = atlas.relax_unexplained(jumps.batch(atlas.modes, left))
         jumps.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
@@ -204,7 +209,10 @@ def go_on(
 
 
 class Mode(NamedTuple):
-    """A top, its curvature, and factors of it: covariance = factor factorᵀ."""
+    """A top, its curvature, and factors of it: covariance = factor factorᵀ.
+
+    is_strict: whether log φ bends downwards in all directions there, as far as is known.
+    """
 
     location: np.ndarray
     value: float
@@ -212,6 +220,7 @@ class Mode(NamedTuple):
     factor: np.ndarray
     whitening: np.ndarray
     times_found: int
+    is_strict: bool = True
 
     @property
     def scale(self) -> float:
@@ -225,6 +234,11 @@ class Mode(NamedTuple):
 
     def distance(self, point: np.ndarray) -> float:
         return float(np.linalg.norm(self.whitening @ (point - self.location)))
+
+    def is_around(self, other: "Mode") -> bool:
+        """Whether this is a wide top beside which the other is a narrow one, dip or no dip."""
+        is_wider = self.is_strict and other.is_strict and self.scale > WIDER * other.scale
+        return is_wider and other.distance(self.location) > APART
 
 
 class Jumps:
@@ -257,32 +271,37 @@ class Jumps:
         points = mode.location + radii[:, None] * normal @ mode.factor.T
         return points, np.full(BATCH, mode.scale)
 
-    def from_modes(self, modes: list[Mode], size: int) -> tuple[np.ndarray, np.ndarray]:
-        """So many points, and the scales of the modes they come from."""
+    def from_modes(self, modes: list[Mode], size: int) -> "Places":
+        """So many points, from any of the modes."""
         key, rng = self._next()
         dimension = len(modes[0].location)
         if len(self.heavy) < size:  # many at once: a call takes longer than its numbers
             drawn = stable.sample(key, ALPHA, (MOST_JUMPS, dimension))
             self.heavy = np.concatenate([self.heavy.reshape(-1, dimension), np.asarray(drawn)])
         heavy, self.heavy = self.heavy[:size], self.heavy[size:]
-        points, directions = np.empty((size, dimension)), _directions(rng, heavy)
+        directions, is_log_uniform = _directions(rng, heavy)
+        points = np.empty((size, dimension))
         is_shaped, origins = rng.random(size) < 0.5, rng.integers(len(modes), size=size)
         for number in np.unique(origins):
             mode, own = modes[number], origins == number
             points[own] = mode.location + mode.scale * directions[own]
             own &= is_shaped
             points[own] = mode.location + directions[own] @ mode.factor.T
-        return points, np.array([mode.scale for mode in modes])[origins]
+        scales = np.array([mode.scale for mode in modes])[origins]
+        squares = np.sum(directions**2, axis=1)
+        volumes = log_volumes(squares, dimension, LARGEST_RADIUS) + dimension * np.log(scales)
+        return Places(points, scales, np.where(is_log_uniform, volumes, np.nan))
 
-    def from_sums(self, modes: list[Mode]) -> tuple[np.ndarray, np.ndarray]:
-        """A batch of points μ₁ + μ₂ − μ₃, of three modes each, and the scales of the first."""
+    def from_sums(self, modes: list[Mode]) -> "Places":
+        """A batch of points μ₁ + μ₂ − μ₃, of three modes each, with the scales of the first."""
         _, rng = self._next()
         chosen = [rng.choice(len(modes), 3, replace=False) for _ in range(BATCH)]
         places = np.array([mode.location for mode in modes])
         points = [places[one] + places[two] - places[three] for one, two, three in chosen]
-        return np.array(points), np.array([modes[one].scale for one, _, _ in chosen])
+        scales = np.array([modes[one].scale for one, _, _ in chosen])
+        return Places(np.array(points), scales, np.full(BATCH, np.nan))
 
-    def batch(self, modes: list[Mode], left: int) -> tuple[np.ndarray, np.ndarray]:
+    def batch(self, modes: list[Mode], left: int) -> "Places":
         """Of the kind that finds more modes for its evaluations, of which some are left."""
         self.is_sum = False
         if len(modes) > 2:
@@ -297,27 +316,43 @@ class Jumps:
         self.spent[int(self.is_sum)] += spent
 
 
-def _directions(rng: np.random.Generator, heavy: np.ndarray) -> np.ndarray:
-    """Half with log-uniform radii, a quarter isotropic and a quarter α-stable coordinates."""
+class Places(NamedTuple):
+    """Points to begin from, and the scales of the modes they come from.
+
+    log_volumes: −log of the density with which a point was drawn, or NaN where it is not known.
+    """
+
+    points: np.ndarray
+    scales: np.ndarray
+    log_volumes: np.ndarray
+
+
+def _directions(rng: np.random.Generator, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Half with log-uniform radii, a quarter isotropic and a quarter α-stable coordinates.
+
+    The second says which are of the first half.
+    """
     count = len(heavy)
     kind = rng.random(count)[:, None]
     radii = np.exp(rng.uniform(0.0, np.log(LARGEST_RADIUS), count))[:, None]
     normal = rng.standard_normal(heavy.shape)
     # Isotropic: a normal vector times the size of one stable draw.
     sizes = np.where(kind < 0.5, radii, np.abs(heavy[:, :1]))
-    return np.where(kind < 0.75, sizes * normal, heavy)
+    return np.where(kind < 0.75, sizes * normal, heavy), kind[:, 0] < 0.5
 
 
 class Atlas:
     """The modes that are known so far, and what became of the relaxations.
 
     climbed, climbing: relaxations that were not explained, and what these took.
+    met: the mass that jumps met.
     """
 
     def __init__(self, target: Target, modes: list[Mode] | None = None) -> None:
         self.target, self.modes = target, modes or []
         self.num_relaxations = self.num_lost = 0
         self.climbed = self.climbing = 0
+        self.met = NOTHING
 
     @classmethod
     def of(cls, target: Target, modes: Modes) -> "Atlas":
@@ -331,6 +366,7 @@ class Atlas:
         ]
         atlas = cls(target, known)
         atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
+        atlas.met = modes.met
         return atlas
 
     def has_gained(self, before: int) -> bool:
@@ -338,8 +374,7 @@ class Atlas:
 
         It may be one that makes all others negligible.
         """
-        most = max((mode.log_mass for mode in self.modes), default=-np.inf)
-        return any(mode.log_mass > most - NEGLIGIBLE for mode in self.modes[before:])
+        return bool(np.any(self._is_relevant()[before:]))
 
     def relax(self, points: np.ndarray, scales: np.ndarray, most: int | None = None) -> np.ndarray:
         """Climb from points, and enter what is found; the mode of each, -1 where it is lost.
@@ -356,13 +391,32 @@ class Atlas:
         self.climbing += self.target.evaluations - begun
         return np.array(numbers, int)
 
-    def relax_unexplained(self, points: np.ndarray, scales: np.ndarray) -> float:
+    def _is_relevant(self) -> np.ndarray:
+        """Of each mode, whether its mass may be more than negligible.
+
+        That of a normal law is too little for a mode with heavy tails, the more so the more
+        dimensions: one that many climbs lead to counts up to what a Cauchy law would have.
+        """
+        from scipy.special import gammaln
+
+        if not self.modes:
+            return np.zeros(0, bool)
+        masses = np.array([mode.log_mass for mode in self.modes])
+        hits = np.array([mode.times_found for mode in self.modes])
+        half = (1 + self.target.dimension) / 2
+        in_tails = gammaln(0.5) - gammaln(half) + self.target.dimension / 2 * np.log(half)
+        spared = np.where(hits > OFTEN * hits.sum(), in_tails, 0.0)
+        return masses > masses.max() - NEGLIGIBLE - spared
+
+    def relax_unexplained(self, places: "Places") -> float:
         """Climb from those points at which φ is not as the modes that are known foretell.
 
         The others would climb to these modes, and count as if they had.  What is returned is the
         share of those that climb.
         """
+        points, scales, volumes = places
         values, gradients = self.target.gradients(points)
+        self.met = together(self.met, met((values + volumes)[~np.isnan(volumes)]))
         numbers = self.explaining(points, values, gradients)
         for number in numbers[numbers >= 0]:
             self._hit(int(number))
@@ -409,7 +463,7 @@ class Atlas:
     def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> int:
         """Enter a top, unless it is a known one, or none at all; its number among the modes."""
         for number, mode in enumerate(self.modes):
-            if mode.distance(point) < NEAR:
+            if mode.distance(point) < NEAR and value < mode.value + EXPLAINED:
                 return self._hit(number)
         polished = self._polished(point, value, gradient)
         if polished is None:
@@ -429,11 +483,10 @@ class Atlas:
 
     def listed(self) -> Modes:
         """What is known, the heaviest first, without what is negligible."""
-        masses = np.array([mode.log_mass for mode in self.modes])
-        order = [int(one) for one in np.argsort(-masses)]
-        return self._as_modes(
-            [self.modes[one] for one in order if masses[one] > masses.max() - NEGLIGIBLE]
-        )
+        is_relevant = self._is_relevant()
+        order = np.argsort([-mode.log_mass for mode in self.modes])
+        kept = [self.modes[int(one)] for one in order if is_relevant[one]]
+        return self._as_modes(kept)._replace(num_negligible=len(self.modes) - len(kept))
 
     def whole(self) -> Modes:
         """All that is known, in the order in which it was found."""
@@ -450,6 +503,7 @@ class Atlas:
             self.num_relaxations,
             self.num_lost,
             self.target.evaluations,
+            met=self.met,
         )
 
     def _known(self) -> Known:
@@ -457,10 +511,11 @@ class Atlas:
         places = max(8, 1 << len(self.modes).bit_length())
         dimension = self.target.dimension
         location = np.full((places, dimension), np.nan)
-        whitening = np.zeros((places, dimension, dimension))
+        whitening, value = np.zeros((places, dimension, dimension)), np.zeros(places)
         for number, mode in enumerate(self.modes):
             location[number], whitening[number] = mode.location, mode.whitening
-        return Known(location, whitening)
+            value[number] = mode.value
+        return Known(location, whitening, value)
 
     def _hit(self, number: int) -> int:
         mode = self.modes[number]
@@ -476,7 +531,9 @@ class Atlas:
             covariance = inverse_curvature(hessian)
             gain = gradient @ covariance @ gradient / 2
             if gain < POLISHED:
-                return _mode(point, value, covariance)
+                is_strict = bool(np.linalg.eigvalsh(hessian).max() < 0)
+                found = _mode(point, value, covariance)
+                return None if found is None else found._replace(is_strict=is_strict)
             if self._is_hopeless(value + gain, covariance):
                 return None
             lengths = 0.25 ** np.arange(4.0)
@@ -504,10 +561,15 @@ class Atlas:
                 for mode in self.modes
             ]
         )
+        is_other = np.array(
+            [mode.is_around(found) or found.is_around(mode) for mode in self.modes], bool
+        )
+        distances[is_other] = np.inf
         if distances.min() < NEAR:
             return int(np.argmin(distances))
         inside = np.arange(1, NUM_BETWEEN + 1)[:, None] / (NUM_BETWEEN + 1)
-        for number in np.argsort(distances)[:NEIGHBOURS]:
+        nearest = np.argsort(distances)[:NEIGHBOURS]
+        for number in nearest[np.isfinite(distances[nearest])]:
             mode = self.modes[number]
             between = self.target.values(mode.location + inside * (found.location - mode.location))
             if between.min() > min(mode.value, found.value) - DIP:

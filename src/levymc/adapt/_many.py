@@ -73,10 +73,12 @@ class Basins(NamedTuple):
 
     counts: how many draws of each component were relaxed to see that; 0 where the component is
         taken to be in the mode that it was made for.
+    unlisted: of all that were relaxed to the top of a mode, the share whose mode is not listed.
     """
 
     shares: np.ndarray
     counts: np.ndarray
+    unlisted: float = 0.0
 
     @classmethod
     def as_made(cls, fit: Fit, num_modes: int) -> "Basins":
@@ -214,7 +216,8 @@ def basins_of(
     np.add.at(counted, (components_of(ladder, chosen)[is_known], numbers[is_known]), 1.0)
     totals = counted.sum(axis=1)
     shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
-    return Basins(shares, totals)
+    unlisted = float(np.sum(numbers >= modes.num_modes) / max(np.sum(numbers >= 0), 1))
+    return Basins(shares, totals, unlisted)
 
 
 def _relaxed(
@@ -351,6 +354,11 @@ def objections(points: np.ndarray, components: np.ndarray, sampled: Sampled) -> 
         )
     if sampled.is_late:
         found.append(FOUND_LATE)
+    if sampled.basins.unlisted > MOST_UNSEEN:
+        found.append(
+            f"Of the draws {sampled.basins.unlisted:.0%} are in modes that are not listed: the "
+            "weights of others include theirs. Give a larger budget."
+        )
     return found
 
 

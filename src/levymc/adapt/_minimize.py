@@ -261,7 +261,7 @@ class _Walk:
 
 
 def _none_known(dimension: int) -> Known:
-    return Known(np.full((1, dimension), np.nan), np.zeros((1, dimension, dimension)))
+    return Known(np.full((1, dimension), np.nan), np.zeros((1, dimension, dimension)), np.zeros(1))
 
 
 def _range(values: np.ndarray) -> float:

@@ -12,6 +12,9 @@ from ._target import Target
 
 ARMIJO = 1e-4
 NEAR = 0.5  # whitened distance from a known mode at which a relaxation ends
+# By which log φ, and its gradient where the mode is standard normal, may be off what a known mode
+# foretells.  Far out another mode of the same width differs little from it in proportion.
+EXPLAINED = 0.5
 FLAT = 1e-4  # the gain that is still to be had, gᵀp, below which it is at a top
 SMALLEST_STEP = 1e-9  # of a line search: below, rounding is all that is left
 HOPE = 4.0  # times the last gain, or that foreseen, which a relaxation may still be short of
@@ -44,6 +47,7 @@ class Known(NamedTuple):
 
     location: Any
     whitening: Any
+    value: Any
 
 
 class Relaxed(NamedTuple):
@@ -147,7 +151,7 @@ def _relax(flat_fn: Any, points: Array, aims: Aim, known: Known) -> Relaxed:
 def _begin(flat_fn: Any, point: Array, aim: Aim, known: Known) -> _Search:
     value, gradient = jax.value_and_grad(flat_fn)(point)
     is_usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
-    mode, is_near = _nearest(point, known)
+    mode, is_near = _nearest(point, value, known)
     return _Search(
         point,
         value,
@@ -163,13 +167,16 @@ def _begin(flat_fn: Any, point: Array, aim: Aim, known: Known) -> _Search:
     )
 
 
-def _nearest(point: Array, known: Known) -> tuple[Array, Array]:
-    """The known mode that is nearest in its own metric, and whether the point is near to it."""
+def _nearest(point: Array, value: Array, known: Known) -> tuple[Array, Array]:
+    """The known mode that is nearest in its own metric, and whether the point is near to it.
+
+    Where log φ is higher than at that mode, it is on the way to another, narrower one.
+    """
     whitened = jnp.einsum("kij,kj->ki", known.whitening, point - known.location)
     squares = jnp.sum(whitened**2, axis=-1)
     squares = jnp.where(jnp.isnan(squares), jnp.inf, squares)
     mode = jnp.argmin(squares)
-    return mode, squares[mode] < NEAR**2
+    return mode, (squares[mode] < NEAR**2) & (value < known.value[mode] + EXPLAINED)
 
 
 def _try_step(flat_fn: Any, search: _Search, aim: Aim, known: Known) -> _Search:
@@ -198,7 +205,7 @@ def _try_step(flat_fn: Any, search: _Search, aim: Aim, known: Known) -> _Search:
         lambda new, old: jnp.where(is_made, new, old), moved, search._replace(length=shorter)
     )
     evaluations = search.evaluations + 1
-    mode, is_near = _nearest(chosen.point, known)
+    mode, is_near = _nearest(chosen.point, chosen.value, known)
     to_come = gradient @ (updated @ gradient)
     is_top = is_made & (to_come < aim.flat)
     is_stuck = ~is_made & (shorter < SMALLEST_STEP)

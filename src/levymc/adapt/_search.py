@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ._explore import PATIENCE, Atlas, Jumps, Modes, begun, go_on, search
+from ._met import NOTHING, together
 from ._stages import Stages
 from ._target import Target
 
@@ -103,7 +104,8 @@ def _in_rounds(
 
 def _explored(target: Target, key: Any, known: Found, budget: float, part: int) -> Found:
     """What one part of a round adds to what is known."""
-    atlas, jumps = Atlas.of(target, known.modes), Jumps(jax.random.fold_in(key, part))
+    own = known.modes._replace(met=NOTHING)
+    atlas, jumps = Atlas.of(target, own), Jumps(jax.random.fold_in(key, part))
     jumps.found, jumps.spent = known.found.copy(), known.spent.copy()
     quiet = go_on(atlas, jumps, budget, math.inf, lambda _: None)
     return Found(atlas.whole(), jumps.found, jumps.spent, quiet)
@@ -117,6 +119,7 @@ def _joined(target: Target, before: Found, parts: list[Found]) -> Found:
         found = Atlas.of(target, part.modes)
         atlas.num_relaxations += found.num_relaxations - before.modes.num_relaxations
         atlas.num_lost += found.num_lost - before.modes.num_lost
+        atlas.met = together(atlas.met, part.modes.met)
         for number, mode in enumerate(found.modes[:count]):
             known = atlas.modes[number]
             hits = mode.times_found - int(before.modes.times_found[number])
