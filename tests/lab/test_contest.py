@@ -107,6 +107,19 @@ def test_a_failure_without_a_warning_is_counted_and_with_one_is_not():
     assert judged(config, flagged)[1][name].holds
 
 
+def test_a_wrong_marginal_without_a_warning_is_counted():
+    config = small()
+    name = "final problems with one mode: runs that failed without a warning"
+    results = made_up(config, good_errors, good_sizes)
+    assert judged(config, results)[1][name].holds
+    results["funnel-10-auto"]["kolmogorov"][:2] = 0.2
+    check = judged(config, results)[1][name]
+    assert check.measured == 2
+    assert "funnel-10" in check.reason
+    results["funnel-10-auto"]["is_flagged"][:] = True
+    assert judged(config, results)[1][name].holds
+
+
 def test_bars_are_missed_where_they_should_be():
     config = small()
 
@@ -218,8 +231,8 @@ def test_the_page_shows_equal_seconds_and_the_larger_budget():
     equal = seconds.EXPERIMENT.config("paper")
     results = made_up_seconds(equal, good_sizes, lambda method: 2.2)
     shown = _page._seconds(finished(seconds.EXPERIMENT, equal, results))
-    assert f"{len(equal.problems)} problems, 3 seeds, --jobs 1, 10 minutes in all." in shown
-    assert "| galaxies | .0048, .0056 (2.2 s, 2e5) |" in shown
+    assert f"{len(equal.problems)} problems, 5 seeds, --jobs 1, 10 minutes in all." in shown
+    assert "| galaxies | .0056, .0072 (2.2 s, 2e5) |" in shown
     assert "| pumps | 1 (2.2 s, 2e5) | 1 (2.2 s, 2e5) | 0.5 (2.2 s, 2e5) |" in shown
     assert "- effective draws per second, over the faster NUTS, ≥ 0.769: logistic-40 1, " in shown
     larger = dataclasses.replace(small(), budget=1_000_000)

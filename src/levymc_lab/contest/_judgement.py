@@ -9,6 +9,7 @@ import numpy as np
 from levymc_lab.framework import Check, Table, Tables, Verdict
 
 BEST_TV, WORST_TV, FAILED_TV = 0.02, 0.05, 0.1
+FAILED_KS = 0.1  # of a marginal law, where there are no modes to weigh
 SHARE = 0.8  # of the final problems with many modes
 HEAVY, LESS_HEAVY, NOT_WORSE = 20.0, 2.0, 1 / 1.3
 CALIBRATED = 0.9
@@ -160,6 +161,7 @@ def checks(tables: Tables, budget: int) -> list[Check]:
     return [
         *_weights_checks({name: rows for name, rows in many.items() if OURS in rows}),
         *_efficiency_checks({name: rows for name, rows in one.items() if OURS in rows}),
+        *_silence_check(tables.get("runs"), budget),
         *_calibration_check(many, one),
     ]
 
@@ -243,6 +245,23 @@ def _efficiency_checks(one: Mapping[str, Mapping[str, Row]]) -> Iterator[Check]:
                 NOT_WORSE,
                 reason="the smaller of the ratios of bulk and tail sizes",
             )
+
+
+def _silence_check(runs: Table | None, budget: int) -> Iterator[Check]:
+    """Whether wrong answers came with a warning, where there are no modes to weigh."""
+    if runs is None:
+        return
+    ours = runs.where(group="final", method=OURS, budget=budget).rows()
+    judged = [row for row in ours if row["kind"] != "modes" and math.isfinite(row["kolmogorov"])]
+    silent = [r for r in judged if r["kolmogorov"] > FAILED_KS and not r["is_flagged"]]
+    if judged:
+        yield Check.below(
+            "final problems with one mode: runs that failed without a warning",
+            len(silent),
+            0,
+            reason=f"a distance above {FAILED_KS} of a marginal distribution function from the "
+            f"truth must be flagged; it was not on {_listed({r['problem'] for r in silent})}",
+        )
 
 
 def speed_checks(tables: Tables, budget: int) -> Iterator[Check]:

@@ -25,12 +25,16 @@ def blocks(folder: Path) -> dict[str, str]:
         "weights": _weights(_rows(contest, "weights-final")),
         "weights-bars": _bars(contest, lambda check: "many modes" in check.name),
         "efficiency": _efficiency(_rows(contest, "efficiency-final")),
-        "efficiency-bars": _bars(contest, lambda check: not check.name.startswith("final")),
+        "efficiency-bars": _bars(contest, _is_of_one_mode),
         "calibration": _calibration(contest),
         "development": _weights(_rows(contest, "weights-development")),
         "large": _other(folder, "contest-large", "--jobs 2", lambda found: _large(found, contest)),
         "seconds": _other(folder, "contest-seconds", "--jobs 1", _seconds),
     }
+
+
+def _is_of_one_mode(check: Check) -> bool:
+    return "one mode" in check.name or not check.name.startswith("final")
 
 
 def renewed(page: str, parts: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ EXPERIMENT = dataclasses.replace(
             ),
             methods=(OURS, "nuts-dense", "tempering", "smc"),
             budget=1_000_000,
-            num_seeds=3,
+            num_seeds=5,
         ),
     },
 )

@@ -189,7 +189,7 @@ EXPERIMENT = dataclasses.replace(
             with_heavy=("nuts-dense", "tempering"),
             with_light=("nuts-dense", "nuts-diagonal"),
             budget=200_000,
-            num_seeds=3,
+            num_seeds=5,
         ),
     },
     captions={
