@@ -564,9 +564,11 @@ def _draw_common(axes: Axes, table: Table) -> None:
     alpha = table["alpha"].min()
     plain = table.where(alpha=table["alpha"].max(), step=VARIANTS[0].name)
     axes.plot(plain["n"], plain["error"], color=GREY, label="SGLD, step η")
-    for variant, colour, dash in zip(VARIANTS, COLOURS, DASHES, strict=True):
+    widths = np.linspace(4.5, 1.2, len(VARIANTS))  # some coincide: the later ones are narrower
+    for variant, colour, dash, width in zip(VARIANTS, COLOURS, DASHES, widths, strict=True):
         part = table.where(alpha=alpha, step=variant.name)
-        axes.plot(part["n"], part["error"], color=colour, ls=dash, label=variant.name)
+        look: Any = {"color": colour, "ls": dash, "lw": width}
+        axes.plot(part["n"], part["error"], label=variant.name, **look)
     axes.set_title("One start, one a")
     note(axes, f"α = {alpha:g}")
     axes.legend(fontsize=9)
@@ -614,7 +616,7 @@ EXPERIMENT = Experiment(
             large=("ml-10m", "ml-20m"),
             large_lengths=(500, 1490),
             fit_a=tuple(round(10 ** (k / 4), 15) for k in range(-40, -29)),
-            fit_scales=(0.1, 0.4),
+            fit_scales=(0.1, 0.4, 0.8),
             tuned_a=(1e-8, 1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 3e-5),
             large_a=(1e-10, 3e-10, 1e-9, 3e-9),
             num_seeds=3,
