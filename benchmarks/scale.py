@@ -16,6 +16,7 @@ import json
 import math
 import os
 import platform
+import resource
 import signal
 import socket
 import subprocess
@@ -193,6 +194,18 @@ def efficiency_table(found: dict[str, Any]) -> list[str]:
             one, two = row["one"]["wall"], row["two"]["wall"]
             shares = f"{row['wall efficiency']:.2f} | {row['cpu efficiency']:.2f}"
             lines.append(f"| {name}{mark(found[section])} | {one:.3g} | {two:.3g} | {shares} |")
+    return [*lines, *error_lines(found)]
+
+
+def error_lines(found: dict[str, Any]) -> list[str]:
+    """What the factorisation predicts by one process and by two."""
+    lines = []
+    for name, row in found.get("factorization", {}).get("result", {}).items():
+        one, two = row["error of one"], row["error of two"]
+        lines += [
+            "",
+            f"Error of the predictions, {name}: {one:.4f} by one process, {two:.4f} by two.",
+        ]
     return lines
 
 
@@ -267,17 +280,32 @@ def machine() -> str:
     return f"{len(os.sched_getaffinity(0))} cores of {processor}"
 
 
-def share_of_others(seconds: float = 1.0) -> float:
-    """How much of the cores' time others use at present."""
+class Clock:
+    """Wall time since it was made, and the share of the cores that others have used since."""
 
-    def busy_and_all() -> tuple[int, int]:
-        times = [int(one) for one in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-        return sum(times) - times[3] - times[4], sum(times)  # without idle, and waiting for disks
+    def __init__(self) -> None:
+        self.begin, self.busy, self.own = time.perf_counter(), self._busy(), self._own()
 
-    begin = busy_and_all()
-    time.sleep(seconds)
-    end = busy_and_all()
-    return (end[0] - begin[0]) / max(end[1] - begin[1], 1)
+    @staticmethod
+    def _busy() -> float:
+        """Seconds in which a core was not idle, nor waiting for disks."""
+        ticks = [int(one) for one in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+        return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+    @staticmethod
+    def _own() -> float:
+        """Seconds of this process, and of those it has waited for."""
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    @property
+    def others(self) -> float:
+        used = self._busy() - self.busy - (self._own() - self.own)
+        return max(used, 0.0) / (self.seconds * (os.cpu_count() or 1))
 
 
 def main() -> int:
@@ -290,7 +318,7 @@ def main() -> int:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     failed = False
     for name in arguments.sections or SECTIONS:
-        others, begin = share_of_others(), time.perf_counter()
+        clock = Clock()
         try:
             with tempfile.TemporaryDirectory() as folder:
                 result = SECTIONS[name](Path(folder))
@@ -298,7 +326,7 @@ def main() -> int:
             traceback.print_exc()
             failed = True
             continue
-        seconds = time.perf_counter() - begin
+        seconds, others = clock.seconds, clock.others
         said = {"result": result, "others": others, "machine": machine(), "seconds": seconds}
         found[name] = json.loads(json.dumps(said))  # with the keys that it has when it is read
         arguments.out.write_text(json.dumps(found, indent=1, ensure_ascii=False))

@@ -33,6 +33,12 @@ SAMPLERS: dict[str, Callable[[Any], Any]] = {
     "fla": lambda logdensity: levymc.fla(logdensity, 1e-2, 1.7),
     "mafla": lambda logdensity: levymc.mafla(logdensity, 1e-2),
     "levy_walk": lambda logdensity: levymc.levy_walk(logdensity, 0.5),
+    "proximal": lambda logdensity: levymc.proximal(logdensity, 0.1),
+    "underdamped": lambda logdensity: levymc.underdamped(logdensity, 1e-2),
+    "jumping": lambda logdensity: levymc.jumping(
+        levymc.ula(logdensity, 1e-2), logdensity, every=100, scale=1.0
+    ),
+    "nuts": lambda logdensity: levymc.adapt.nuts(logdensity, 0.5),
 }
 
 
@@ -134,8 +140,8 @@ def _of_auto() -> dict[str, Any]:
             levymc.auto(target, jax.random.key(seed), starts, budget=20_000, progress=False)
         return time.process_time() - begin
 
-    least = cost(2, 2)
+    least, sizes = cost(2, 2), (2, 8, 32)
     return {
-        "d": exponents((2, 8), [least, cost(2, 8)]),
-        "modes": exponents((2, 8), [least, cost(8, 2)]),
+        "d": exponents(sizes, [least, *(cost(2, d) for d in sizes[1:])]),
+        "modes": exponents(sizes, [least, *(cost(n, 2) for n in sizes[1:])]),
     }
