@@ -18,6 +18,7 @@ from levymc._checks import (
 from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
+from ._adapted import info_of
 from ._bridge import Evidence
 from ._explore import AWAY, Atlas, Jumps, Modes, go_on, neighbour_basis
 from ._free import by_walking
@@ -61,6 +62,7 @@ NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to o
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
 FEWEST_RELAXATIONS = 100
+MOST_ROUGH = 0.001  # of the places looked at, or of the draws, without a finite gradient
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
 
 
@@ -349,7 +351,10 @@ class _Run:
             self.reasons += [FOUND_LATE] * is_new
             return None
         modes = modes._replace(
-            times_found=times_found, num_relaxations=more.num_relaxations, num_lost=more.num_lost
+            times_found=times_found,
+            num_relaxations=more.num_relaxations,
+            num_lost=more.num_lost,
+            num_rough=more.num_rough,
         )
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
         draws = draws_of(target, result)
@@ -376,7 +381,8 @@ class _Run:
     def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
         """Whether one mode was found that no t mixture fits well, and nobody else moves."""
         is_bad = ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1
-        return modes.num_modes == 1 and is_bad and self.target.local is None
+        is_one = modes.num_modes == 1 and not without_slope(modes)  # else nothing would climb
+        return is_one and is_bad and self.target.local is None
 
     def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
@@ -391,7 +397,9 @@ class _Run:
         target, (result, ladder, modes, _, basins) = self.target, sampled
         points = target.flattened(result.positions)
         components = components_of(ladder, points)
-        reasons = self.reasons + _of_search(modes) + objections(points, components, sampled)
+        rough = without_slope(modes, float(np.mean(info_of(result).is_rough)))
+        reasons = self.reasons + rough + _of_search(modes)
+        reasons += objections(points, components, sampled)
         kernel = (
             f"tempering from {_described(ladder)}; harmonic acceptance of the mixture "
             f"{ladder.harmonic:.2f}"
@@ -416,7 +424,7 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
-        reasons = [*self.reasons, *single.notes, *too_few(draws)]
+        reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
         if not modes.num_modes:
             reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
         else:
@@ -535,6 +543,22 @@ def _no_slope(flat: np.ndarray) -> str:
         "it, and modes that differ in it are not searched for. If it holds steps or whole numbers, "
         "give `gradient=False`; if it is flat, this is no fault."
     )
+
+
+def without_slope(modes: Modes, share: float = 0.0) -> list[str]:
+    """A reason, where log φ is finite but not its gradient, in the search or a share of draws."""
+    searched = modes.num_rough / max(modes.num_relaxations, 1)
+    if max(searched, share) <= MOST_ROUGH:
+        return []
+    seen = f"{searched:.1%} of the places from which modes were searched for"
+    if share > 0:
+        seen += f", and at {share:.1%} of the draws"
+    return [
+        f"log φ is finite but its gradient is not, at {seen}: nothing climbs there, so that modes "
+        "may be missed, and moves there are poor. The cause may be a `jnp.where` whose other "
+        "branch has no derivative: write `jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), "
+        "0.0)` for `jnp.where(x > 0, jnp.sqrt(x), 0.0)`; or give `gradient=False`."
+    ]
 
 
 def _likely_more(chance: float) -> str:

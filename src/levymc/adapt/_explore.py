@@ -15,7 +15,7 @@ from levymc import stable
 from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
-from ._relax import KNOWN, NEAR, TOP, Known, relax, steps_of
+from ._relax import KNOWN, NEAR, TOP, Known, Relaxed, relax, steps_of
 from ._target import Target, check_support, checked_starts
 
 BATCH = 16  # relaxations at once
@@ -38,6 +38,7 @@ NUM_BETWEEN = 7  # points on the segment between two modes
 DIP = 0.2  # nats below both ends, without which two modes are one
 NEIGHBOURS = 3
 NEGLIGIBLE = 12.0  # nats of log mass below the best
+ROUGH_DEPTH = 20.0  # nats, and one for each coordinate, below the best: places that may matter
 HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
 MANY = 64
 TOO_MANY = 256
@@ -52,7 +53,8 @@ class Modes(NamedTuple):
 
     location: of shape (K, d).  covariance: (K, d, d).  log_mass: of the normal law.
     times_found: how many relaxations ended there.
-    num_relaxations: how many there were; `num_lost` of them ended nowhere.
+    num_relaxations: how many there were; `num_lost` of them ended nowhere, `num_rough` of these as
+        log φ, though finite and not low, has no finite gradient where they began.
     evaluations: spent on all of it.
     """
 
@@ -64,6 +66,7 @@ class Modes(NamedTuple):
     num_relaxations: int = 0
     num_lost: int = 0
     evaluations: int = 0
+    num_rough: int = 0
 
     @property
     def num_modes(self) -> int:
@@ -316,7 +319,7 @@ class Atlas:
 
     def __init__(self, target: Target, modes: list[Mode] | None = None) -> None:
         self.target, self.modes = target, modes or []
-        self.num_relaxations = self.num_lost = 0
+        self.num_relaxations = self.num_lost = self.num_rough = 0
         self.climbed = self.climbing = 0
 
     @classmethod
@@ -331,6 +334,7 @@ class Atlas:
         ]
         atlas = cls(target, known)
         atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
+        atlas.num_rough = modes.num_rough
         return atlas
 
     def has_gained(self, before: int) -> bool:
@@ -395,6 +399,7 @@ class Atlas:
         found = relax(self.target, points, aim, self._known())
         self.target.evaluations -= BATCH - count  # those that fill the batch
         self.num_relaxations += count
+        self.num_rough += int(self._are_rough(found)[:count].sum())
         numbers = []
         for place in range(count):
             number = LOST_AT
@@ -405,6 +410,13 @@ class Atlas:
             self.num_lost += number == LOST_AT
             numbers.append(number)
         return numbers
+
+    def _are_rough(self, found: Relaxed) -> np.ndarray:
+        """Where a climb did not begin for want of a gradient, though φ is not negligible there."""
+        top = max((mode.value for mode in self.modes), default=-np.inf)
+        low = top - ROUGH_DEPTH - self.target.dimension
+        is_inside = np.isfinite(found.value) & (found.value > low)
+        return is_inside & ~np.all(np.isfinite(found.gradient), axis=1)
 
     def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> int:
         """Enter a top, unless it is a known one, or none at all; its number among the modes."""
@@ -450,6 +462,7 @@ class Atlas:
             self.num_relaxations,
             self.num_lost,
             self.target.evaluations,
+            self.num_rough,
         )
 
     def _known(self) -> Known:

@@ -117,6 +117,7 @@ def _joined(target: Target, before: Found, parts: list[Found]) -> Found:
         found = Atlas.of(target, part.modes)
         atlas.num_relaxations += found.num_relaxations - before.modes.num_relaxations
         atlas.num_lost += found.num_lost - before.modes.num_lost
+        atlas.num_rough += found.num_rough - before.modes.num_rough
         for number, mode in enumerate(found.modes[:count]):
             known = atlas.modes[number]
             hits = mode.times_found - int(before.modes.times_found[number])
