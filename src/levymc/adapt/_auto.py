@@ -21,7 +21,7 @@ from levymc.run import Result, check_shards, stage_bar
 from ._adapted import info_of
 from ._bridge import Evidence
 from ._explore import AWAY, Atlas, Jumps, Modes, go_on, neighbour_basis
-from ._free import by_walking
+from ._free import Hills, by_walking, hills_of
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_good, is_pooled
 from ._local import Maker, check_local, name_of
 from ._many import (
@@ -61,6 +61,12 @@ TO_BEGIN_AGAIN = LEAST_LEFT + 0.05  # of it, that a second search leaves, for wh
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
+UNSEARCHED = (
+    "Nothing is known of modes that no walk from the starts came to: without a gradient there is "
+    f"no search for them. {GIVEN}"
+)
+NONE_OF_USE, NONE_WANTED = "as log φ has none of use", "as `gradient=False` was given"
+MOST_TO_JOIN = 0.03  # of the budget, to see which components are one mode: 0.02 are left for it
 FEWEST_RELAXATIONS = 100
 MOST_ROUGH = 0.001  # of the places looked at, or of the draws, without a finite gradient
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
@@ -165,7 +171,7 @@ def auto(
             flat = smooth_starts(target, flat)
         run = _Run(target, key, flat, plan)
         if not slopes.is_usable:
-            return run.without_gradient()
+            return run.without_gradient(NONE_OF_USE if gradient else NONE_WANTED)
         return run.with_gradient(slopes.flat)
 
 
@@ -446,7 +452,8 @@ class _Run:
             _unseen(modes),
         )
 
-    def without_gradient(self) -> AutoResult:
+    def without_gradient(self, why: str) -> AutoResult:
+        """With the reason in words."""
         target, plan = self.target, self.plan
         prior = plan.stages.of(
             "walk",
@@ -455,13 +462,6 @@ class _Run:
             lambda kept: Fit(**kept),
         )
         self.note("exploring")
-        modes = Modes(
-            prior.means,
-            prior.covariances,
-            np.zeros(len(prior.weights)),
-            np.log(prior.weights),
-            np.ones(len(prior.weights), int),
-        )
         monitor = Monitor(target, None)
         ladder = plan.stages.of(
             "ladder-0",
@@ -472,23 +472,27 @@ class _Run:
         self.note("adapting")
         result = draw(target, self.key_draw, ladder, plan, "draws-0")
         self.note("sampling")
-        basins = Basins.as_made(ladder.fit, modes.num_modes)
+        draws = draws_of(target, result)
+        components = components_of(ladder, draws.points)
+        most = int(MOST_TO_JOIN * plan.budget)
+        hills = hills_of(target, ladder.fit, draws, components, most)
+        self.note("sampling")
+        each = np.arange(len(ladder.fit.weights))
+        basins = Basins.of_numbers(each if hills is None else hills.of_component)
+        modes = _as_modes(hills) if hills else _as_modes(Hills(ladder.fit.means, 0.0 * each, each))
         sampled = Sampled(result, ladder, modes, False, basins)
-        points = target.flattened(result.positions)
-        kernel = (
-            "without gradients, as log φ has none of use: random walks and tempering from "
-            f"{_described(ladder)}"
-        )
-        searched = (
-            f"Lévy walks from the starts saw what {modes.num_modes} components fit; nothing tells "
-            "whether there is more."
-        )
-        components = components_of(ladder, points)
-        reasons = objections(points, components, sampled)
-        listed = found_modes(target, modes, basins, components)
-        return self.ended(
-            result, listed, evidence(ladder, result), reasons, kernel, searched, GIVEN
-        )
+        kernel = f"without gradients, {why}: random walks and tempering from {_described(ladder)}"
+        count = counted(len(each), "component")
+        searched = f"Lévy walks from the starts saw what {count} of a mixture fit"
+        if hills is None:
+            searched += "; which of these are one mode is not known, for want of budget."
+        else:
+            searched += f": {counted(modes.num_modes, 'mode')}"
+            searched += ", as those without a dip between them are one." if each.size > 1 else "."
+        listed = found_modes(target, modes, basins, components) if hills else None
+        reasons = objections(draws.points, components, sampled)
+        log_z = evidence(ladder, result)
+        return self.ended(result, listed, log_z, reasons, kernel, searched, UNSEARCHED)
 
     def ended(
         self,
@@ -512,6 +516,14 @@ class _Run:
         )
         report = written(made, Account(kernel, searched, self.plan.budget, unseen))
         return dataclasses.replace(made, report=report)
+
+
+def _as_modes(hills: Hills) -> Modes:
+    """Of which no curvature is known, and to which nothing climbed."""
+    count, dimension = hills.location.shape
+    nothing = np.full((count, dimension, dimension), np.nan)
+    mass, never = np.full(count, np.nan), np.zeros(count, int)
+    return Modes(hills.location, nothing, hills.logdensity, mass, never)
 
 
 def spare_share(dimension: int, num_modes: int) -> float:

@@ -82,6 +82,11 @@ class Basins(NamedTuple):
     def as_made(cls, fit: Fit, num_modes: int) -> "Basins":
         return cls(np.eye(num_modes)[fit.mode], np.zeros(len(fit.mode)))
 
+    @classmethod
+    def of_numbers(cls, numbers: np.ndarray) -> "Basins":
+        """Of the number of each component's mode."""
+        return cls(np.eye(int(numbers.max()) + 1)[numbers], np.zeros(len(numbers)))
+
     @property
     def modes(self) -> np.ndarray:
         """The mode in which most draws of a component lie."""
