@@ -67,6 +67,10 @@ UNSEARCHED = (
 )
 NONE_OF_USE, NONE_WANTED = "as log φ has none of use", "as `gradient=False` was given"
 MOST_TO_JOIN = 0.03  # of the budget, to see which components are one mode: 0.02 are left for it
+NO_TOP = (
+    "No mode was found: no climb reached a top within its evaluations. log φ is badly scaled where "
+    "they ended, or has no top, or a flat one."
+)
 FEWEST_RELAXATIONS = 100
 MOST_ROUGH = 0.001  # of the places looked at, or of the draws, without a finite gradient
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
@@ -432,7 +436,7 @@ class _Run:
         draws = target.flattened(single.result.positions)
         reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
         if not modes.num_modes:
-            reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
+            reasons.insert(0, NO_TOP)
         else:
             reasons[:0] = _of_search(modes)
         listed = FoundModes(
