@@ -146,7 +146,7 @@ def swap(uniforms, low, high, sign):
         x = jnp.stack([low, high])
         values = jax.vmap(mixtures.logdensity)(x)
         logs = jax.vmap(reference.logdensity)(x)
-        points = Point(x, sign * values, x, sign * logs, x, x)
+        points = Point(x, sign * values, x, values < jnp.inf, sign * logs, x, x)
         fresh = jnp.zeros(2, bool)
         found, _, rates = _swapped(uniform, betas, points, fresh, jnp.ones(1, bool))
         return found.x, rates

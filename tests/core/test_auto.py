@@ -499,3 +499,18 @@ def test_draws_that_are_worth_few_are_flagged():
     points[..., 1] = np.cumsum(points[..., 1], axis=1)
     (reason,) = too_few(points)
     assert "worth only" in reason
+
+
+@pytest.mark.nightly
+def test_a_law_without_a_top_is_not_said_to_be_flat():
+    """Climbs of a funnel's neck end for want of evaluations: that says nothing of its top."""
+
+    def funnel(x):
+        return -(x[0] ** 2) / 18 - jnp.sum(x[1:] ** 2) * jnp.exp(-x[0]) / 2 - 4 * x[0]
+
+    starts = jax.random.normal(jax.random.key(1), (8, 9))
+    result = levymc.auto(funnel, jax.random.key(0), starts, budget=20_000, progress=False)
+    assert not result.modes.num_modes
+    (reason,) = (text for text in result.warnings if text.startswith("No mode was found"))
+    assert "no climb reached a top within its evaluations" in reason
+    assert "badly scaled" in reason

@@ -18,9 +18,10 @@ from levymc._checks import (
 from levymc.drifts import LogDensity
 from levymc.run import Result, check_shards, stage_bar
 
+from ._adapted import info_of
 from ._bridge import Evidence
 from ._explore import AWAY, Atlas, Jumps, Modes, go_on, neighbour_basis
-from ._free import by_walking
+from ._free import Hills, by_walking, hills_of
 from ._ladder import NUM_SYSTEMS, Directions, Ladder, is_good, is_pooled
 from ._local import Maker, check_local, name_of
 from ._many import (
@@ -61,7 +62,18 @@ TO_BEGIN_AGAIN = LEAST_LEFT + 0.05  # of it, that a second search leaves, for wh
 NEIGHBOURS_SHARE = 0.05  # of the budget, to learn directions from one mode to others
 LEAST_BUDGET = 2000
 GIVEN = "All numbers are given the modes found."
+UNSEARCHED = (
+    "Nothing is known of modes that no walk from the starts came to: without a gradient there is "
+    f"no search for them. {GIVEN}"
+)
+NONE_OF_USE, NONE_WANTED = "as log φ has none of use", "as `gradient=False` was given"
+MOST_TO_JOIN = 0.03  # of the budget, to see which components are one mode: 0.02 are left for it
+NO_TOP = (
+    "No mode was found: no climb reached a top within its evaluations. log φ is badly scaled where "
+    "they ended, or has no top, or a flat one."
+)
 FEWEST_RELAXATIONS = 100
+MOST_ROUGH = 0.001  # of the places looked at, or of the draws, without a finite gradient
 HIGHEST_CHANCE = 0.2  # that the next relaxation finds another mode
 
 
@@ -164,7 +176,7 @@ def auto(
             flat = smooth_starts(target, flat)
         run = _Run(target, key, flat, plan)
         if not slopes.is_usable:
-            return run.without_gradient()
+            return run.without_gradient(NONE_OF_USE if gradient else NONE_WANTED)
         return run.with_gradient(slopes.flat)
 
 
@@ -354,6 +366,7 @@ class _Run:
             num_relaxations=more.num_relaxations,
             num_lost=more.num_lost,
             met=more.met,
+            num_rough=more.num_rough,
         )
         result = draw(target, key_draw, ladder, plan, f"draws-{restart}")
         draws = draws_of(target, result)
@@ -380,7 +393,8 @@ class _Run:
     def is_for_nuts(self, ladder: Ladder, modes: Modes) -> bool:
         """Whether one mode was found that no t mixture fits well, and nobody else moves."""
         is_bad = ladder.harmonic < GOOD_FOR_ONE or len(ladder.betas) > 1
-        return modes.num_modes == 1 and is_bad and self.target.local is None
+        is_one = modes.num_modes == 1 and not without_slope(modes)  # else nothing would climb
+        return is_one and is_bad and self.target.local is None
 
     def directions(self, modes: Modes, prior: Fit) -> Directions | None:
         """Directions to neighbours, where there are too many modes to go to each."""
@@ -395,7 +409,9 @@ class _Run:
         target, (result, ladder, modes, _, basins) = self.target, sampled
         points = target.flattened(result.positions)
         components = components_of(ladder, points)
-        reasons = self.reasons + _of_search(modes) + objections(points, components, sampled)
+        rough = without_slope(modes, float(np.mean(info_of(result).is_rough)))
+        reasons = self.reasons + rough + _of_search(modes)
+        reasons += objections(points, components, sampled)
         kernel = (
             f"tempering from {_described(ladder)}; harmonic acceptance of the mixture "
             f"{ladder.harmonic:.2f}"
@@ -421,10 +437,10 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
-        reasons = [*self.reasons, *single.notes, *too_few(draws)]
+        reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
         reasons += filter(None, [more_than(single.evidence, modes.met)])
         if not modes.num_modes:
-            reasons.insert(0, "No mode was found: log φ seems to have no top, or a flat one.")
+            reasons.insert(0, NO_TOP)
         else:
             reasons[:0] = _of_search(modes)
         listed = FoundModes(
@@ -444,7 +460,8 @@ class _Run:
             _unseen(modes),
         )
 
-    def without_gradient(self) -> AutoResult:
+    def without_gradient(self, why: str) -> AutoResult:
+        """With the reason in words."""
         target, plan = self.target, self.plan
         prior = plan.stages.of(
             "walk",
@@ -453,13 +470,6 @@ class _Run:
             lambda kept: Fit(**kept),
         )
         self.note("exploring")
-        modes = Modes(
-            prior.means,
-            prior.covariances,
-            np.zeros(len(prior.weights)),
-            np.log(prior.weights),
-            np.ones(len(prior.weights), int),
-        )
         monitor = Monitor(target, None)
         ladder = plan.stages.of(
             "ladder-0",
@@ -470,23 +480,27 @@ class _Run:
         self.note("adapting")
         result = draw(target, self.key_draw, ladder, plan, "draws-0")
         self.note("sampling")
-        basins = Basins.as_made(ladder.fit, modes.num_modes)
+        draws = draws_of(target, result)
+        components = components_of(ladder, draws.points)
+        most = int(MOST_TO_JOIN * plan.budget)
+        hills = hills_of(target, ladder.fit, draws, components, most)
+        self.note("sampling")
+        each = np.arange(len(ladder.fit.weights))
+        basins = Basins.of_numbers(each if hills is None else hills.of_component)
+        modes = _as_modes(hills) if hills else _as_modes(Hills(ladder.fit.means, 0.0 * each, each))
         sampled = Sampled(result, ladder, modes, False, basins)
-        points = target.flattened(result.positions)
-        kernel = (
-            "without gradients, as log φ has none of use: random walks and tempering from "
-            f"{_described(ladder)}"
-        )
-        searched = (
-            f"Lévy walks from the starts saw what {modes.num_modes} components fit; nothing tells "
-            "whether there is more."
-        )
-        components = components_of(ladder, points)
-        reasons = objections(points, components, sampled)
-        listed = found_modes(target, modes, basins, components)
-        return self.ended(
-            result, listed, evidence(ladder, result), reasons, kernel, searched, GIVEN
-        )
+        kernel = f"without gradients, {why}: random walks and tempering from {_described(ladder)}"
+        count = counted(len(each), "component")
+        searched = f"Lévy walks from the starts saw what {count} of a mixture fit"
+        if hills is None:
+            searched += "; which of these are one mode is not known, for want of budget."
+        else:
+            searched += f": {counted(modes.num_modes, 'mode')}"
+            searched += ", as those without a dip between them are one." if each.size > 1 else "."
+        listed = found_modes(target, modes, basins, components) if hills else None
+        reasons = objections(draws.points, components, sampled)
+        log_z = evidence(ladder, result)
+        return self.ended(result, listed, log_z, reasons, kernel, searched, UNSEARCHED)
 
     def ended(
         self,
@@ -510,6 +524,14 @@ class _Run:
         )
         report = written(made, Account(kernel, searched, self.plan.budget, unseen))
         return dataclasses.replace(made, report=report)
+
+
+def _as_modes(hills: Hills) -> Modes:
+    """Of which no curvature is known, and to which nothing climbed."""
+    count, dimension = hills.location.shape
+    nothing = np.full((count, dimension, dimension), np.nan)
+    mass, never = np.full(count, np.nan), np.zeros(count, int)
+    return Modes(hills.location, nothing, hills.logdensity, mass, never)
 
 
 def spare_share(dimension: int, num_modes: int) -> float:
@@ -541,6 +563,22 @@ def _no_slope(flat: np.ndarray) -> str:
         "it, and modes that differ in it are not searched for. If it holds steps or whole numbers, "
         "give `gradient=False`; if it is flat, this is no fault."
     )
+
+
+def without_slope(modes: Modes, share: float = 0.0) -> list[str]:
+    """A reason, where log φ is finite but not its gradient, in the search or a share of draws."""
+    searched = modes.num_rough / max(modes.num_relaxations, 1)
+    if max(searched, share) <= MOST_ROUGH:
+        return []
+    seen = f"{searched:.1%} of the places from which modes were searched for"
+    if share > 0:
+        seen += f", and at {share:.1%} of the draws"
+    return [
+        f"log φ is finite but its gradient is not, at {seen}: nothing climbs there, so that modes "
+        "may be missed, and moves there are poor. The cause may be a `jnp.where` whose other "
+        "branch has no derivative: write `jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), "
+        "0.0)` for `jnp.where(x > 0, jnp.sqrt(x), 0.0)`; or give `gradient=False`."
+    ]
 
 
 def _likely_more(chance: float) -> str:

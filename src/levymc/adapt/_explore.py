@@ -16,7 +16,7 @@ from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
 from ._met import NOTHING, log_volumes, met, together
-from ._relax import EXPLAINED, KNOWN, NEAR, TOP, Known, relax, steps_of
+from ._relax import EXPLAINED, KNOWN, NEAR, TOP, Known, Relaxed, relax, steps_of
 from ._target import Target, check_support, checked_starts
 
 BATCH = 16  # relaxations at once
@@ -39,6 +39,7 @@ WIDER = 3.0  # times as wide as another, a top is a mode of its own, with a dip 
 APART = 6.0  # standard deviations of the narrower, which it has to be away
 NEGLIGIBLE = 12.0  # nats of log mass below the best
 OFTEN = 0.05  # of all hits: then a mode is no small one, and its mass is in its tails
+ROUGH_DEPTH = 20.0  # nats, and one for each coordinate, below the best: places that may matter
 HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
 MANY = 64
 TOO_MANY = 256
@@ -53,7 +54,8 @@ class Modes(NamedTuple):
 
     location: of shape (K, d).  covariance: (K, d, d).  log_mass: of the normal law.
     times_found: how many relaxations ended there.
-    num_relaxations: how many there were; `num_lost` of them ended nowhere.
+    num_relaxations: how many there were; `num_lost` of them ended nowhere, `num_rough` of these as
+        log φ, though finite and not low, has no finite gradient where they began.
     evaluations: spent on all of it.
     num_negligible: further modes, whose mass is negligible.
     met: the mass that jumps met, as the number of jumps and the logs of two sums.
@@ -69,6 +71,7 @@ class Modes(NamedTuple):
     evaluations: int = 0
     num_negligible: int = 0
     met: np.ndarray = NOTHING
+    num_rough: int = 0
 
     @property
     def num_modes(self) -> int:
@@ -350,7 +353,7 @@ class Atlas:
 
     def __init__(self, target: Target, modes: list[Mode] | None = None) -> None:
         self.target, self.modes = target, modes or []
-        self.num_relaxations = self.num_lost = 0
+        self.num_relaxations = self.num_lost = self.num_rough = 0
         self.climbed = self.climbing = 0
         self.met = NOTHING
 
@@ -367,6 +370,7 @@ class Atlas:
         atlas = cls(target, known)
         atlas.num_relaxations, atlas.num_lost = modes.num_relaxations, modes.num_lost
         atlas.met = modes.met
+        atlas.num_rough = modes.num_rough
         return atlas
 
     def has_gained(self, before: int) -> bool:
@@ -449,6 +453,7 @@ class Atlas:
         found = relax(self.target, points, aim, self._known())
         self.target.evaluations -= BATCH - count  # those that fill the batch
         self.num_relaxations += count
+        self.num_rough += int(self._are_rough(found)[:count].sum())
         numbers = []
         for place in range(count):
             number = LOST_AT
@@ -459,6 +464,13 @@ class Atlas:
             self.num_lost += number == LOST_AT
             numbers.append(number)
         return numbers
+
+    def _are_rough(self, found: Relaxed) -> np.ndarray:
+        """Where a climb did not begin for want of a gradient, though φ is not negligible there."""
+        top = max((mode.value for mode in self.modes), default=-np.inf)
+        low = top - ROUGH_DEPTH - self.target.dimension
+        is_inside = np.isfinite(found.value) & (found.value > low)
+        return is_inside & ~np.all(np.isfinite(found.gradient), axis=1)
 
     def enter(self, point: np.ndarray, value: float, gradient: np.ndarray) -> int:
         """Enter a top, unless it is a known one, or none at all; its number among the modes."""
@@ -504,6 +516,7 @@ class Atlas:
             self.num_lost,
             self.target.evaluations,
             met=self.met,
+            num_rough=self.num_rough,
         )
 
     def _known(self) -> Known:

@@ -84,6 +84,11 @@ class Basins(NamedTuple):
     def as_made(cls, fit: Fit, num_modes: int) -> "Basins":
         return cls(np.eye(num_modes)[fit.mode], np.zeros(len(fit.mode)))
 
+    @classmethod
+    def of_numbers(cls, numbers: np.ndarray) -> "Basins":
+        """Of the number of each component's mode."""
+        return cls(np.eye(int(numbers.max()) + 1)[numbers], np.zeros(len(numbers)))
+
     @property
     def modes(self) -> np.ndarray:
         """The mode in which most draws of a component lie."""
@@ -216,7 +221,8 @@ def basins_of(
     np.add.at(counted, (components_of(ladder, chosen)[is_known], numbers[is_known]), 1.0)
     totals = counted.sum(axis=1)
     shares = np.where(totals[:, None] > 0, counted / np.maximum(totals, 1)[:, None], made.shares)
-    unlisted = float(np.sum(numbers >= modes.num_modes) / max(np.sum(numbers >= 0), 1))
+    reached = int(np.sum(numbers >= 0))
+    unlisted = int(np.sum(numbers >= modes.num_modes)) / max(reached, 1)
     return Basins(shares, totals, unlisted)
 
 

@@ -34,11 +34,16 @@ class Kernel(enum.IntEnum):
 
 
 class Point(NamedTuple):
-    """A flat vector, log φ and its gradient there, and the same of q with its components."""
+    """A flat vector, log φ and its gradient there, and the same of q with its components.
+
+    is_rough: the gradient of log φ is not finite.  Such entries of it are zero: they only propose,
+        and as they depend on nothing but x, the way back is weighed by the same.
+    """
 
     x: Array
     value: Array
     gradient: Array
+    is_rough: Array
     log_reference: Array
     reference_gradient: Array
     components: Array
@@ -47,15 +52,17 @@ class Point(NamedTuple):
     def at(
         cls, x: Array, value: Array, gradient: Array, reference: Any, is_mixture: bool
     ) -> "Point":
+        is_known = jnp.isfinite(gradient)
+        of_target = (value, jnp.where(is_known, gradient, 0.0), ~jnp.all(is_known))
         if not is_mixture:
-            return cls(x, value, gradient, reference.logdensity(x), jnp.zeros_like(x), x[:0])
+            return cls(x, *of_target, reference.logdensity(x), jnp.zeros_like(x), x[:0])
 
         def log_reference(x: Array) -> tuple[Array, Array]:
             components = reference.log_components(x)
             return logsumexp(components), components
 
         (total, components), own = jax.value_and_grad(log_reference, has_aux=True)(x)
-        return cls(x, value, gradient, total, own, components)
+        return cls(x, *of_target, total, own, components)
 
 
 class Made(NamedTuple):
@@ -252,8 +259,8 @@ def _decide(
     """The test of Metropolis and Hastings."""
     change = beta * (there.value - point.value)
     change = change + (1 - beta) * (there.log_reference - point.log_reference) + log_ratio
-    is_finite = jnp.all(jnp.isfinite(there.x)) & jnp.all(jnp.isfinite(there.gradient))
-    # Where φ is zero, its gradient need not be anything.
+    # Whatever the gradient is: were points without one refused, φ would be cut there.
+    is_finite = jnp.all(jnp.isfinite(there.x))
     is_divergent = jnp.isnan(change) | (there.value == jnp.inf)
     is_divergent = is_divergent | (~is_finite & (there.value > -jnp.inf))
     rate = jnp.where(is_divergent, 0.0, jnp.exp(jnp.minimum(change, 0.0)))

@@ -79,7 +79,7 @@ def nuts(
     for which Hamiltonian trajectories are made.
 
     Targets: φ exactly, whatever map and step size are.  Not valid when: φ is not smooth; then the
-    law is still φ, but trajectories are refused.
+    law is still φ, but trajectories are refused.  Where its gradient is not finite, zero is taken.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree; differentiable.
@@ -209,7 +209,29 @@ class Nuts(SamplingAlgorithm[NutsState]):
             x, log_jacobian = used.forward(w)
             return self.logdensity_fn(unflatten(x.astype(flat.dtype))) + log_jacobian
 
-        return logdensity
+        return _with_finite_gradient(logdensity)
+
+
+def _with_finite_gradient(function: Any) -> Any:
+    """The same, but with zeros where its gradient is not finite.
+
+    Leapfrog steps keep volumes and can be gone back whatever the force is, if it depends on the
+    place alone: NUTS stays exact, where with NaN it would never enter such a region.
+    """
+
+    @jax.custom_vjp
+    def sound(w: Array) -> Array:
+        return function(w)
+
+    def forward(w: Array) -> tuple[Array, Array]:
+        value, gradient = jax.value_and_grad(function)(w)
+        return value, jnp.where(jnp.isfinite(gradient), gradient, 0.0)
+
+    def backward(gradient: Array, cotangent: Array) -> tuple[Array]:
+        return (cotangent * gradient,)
+
+    sound.defvjp(forward, backward)
+    return sound
 
 
 def _dual_averaging(state: NutsState, rate: Array, gain: Any) -> NutsState:

@@ -18,7 +18,7 @@ class FoundModes(NamedTuple):
 
     location: positions.  weight: share of the draws, with its standard error over independent
     systems.  log_mass: of the normal law with the mode's height and curvature.
-    times_found: relaxations that ended there.
+    times_found: relaxations that ended there.  Without a gradient these are NaN and 0.
     """
 
     location: Any
@@ -113,8 +113,8 @@ def _mode_lines(modes: FoundModes | None) -> list[str]:
     if modes is None or not modes.num_modes:
         return []
     lines = [
-        f"weight {weight:.4f} ± {error:.4f}, found {counted(times, 'time')}, "
-        f"log mass by Laplace {mass:.2f}"
+        f"weight {weight:.4f} ± {error:.4f}"
+        + (f", found {counted(times, 'time')}, log mass by Laplace {mass:.2f}" if times else "")
         for weight, error, mass, times in zip(
             modes.weight[:MOST_SHOWN],
             modes.standard_error[:MOST_SHOWN],

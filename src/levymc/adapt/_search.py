@@ -120,6 +120,7 @@ def _joined(target: Target, before: Found, parts: list[Found]) -> Found:
         atlas.num_relaxations += found.num_relaxations - before.modes.num_relaxations
         atlas.num_lost += found.num_lost - before.modes.num_lost
         atlas.met = together(atlas.met, part.modes.met)
+        atlas.num_rough += found.num_rough - before.modes.num_rough
         for number, mode in enumerate(found.modes[:count]):
             known = atlas.modes[number]
             hits = mode.times_found - int(before.modes.times_found[number])

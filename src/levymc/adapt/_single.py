@@ -147,7 +147,9 @@ def _first_points(target: Target, key: Any, starts: np.ndarray, modes: Modes) ->
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     center, factor = modes.location[0], np.linalg.cholesky(modes.covariance[0])
     points = center + rng.standard_normal((NUM_CHAINS, len(center))) @ factor.T
-    points[~np.isfinite(target.values(points))] = center
+    values, slopes = target.gradients(points)
+    is_fine = np.isfinite(values) & np.all(np.isfinite(slopes), axis=1)
+    points[~is_fine] = center  # no trajectory leaves a point without a gradient
     return points
 
 

@@ -70,6 +70,7 @@ class TemperedInfo(NamedTuple):
     is_tour: a point that came from the reference arrived at the target.
     logdensity: log φ at the target's point.
     is_divergent: a proposal could not be judged.
+    is_rough: the gradient of log φ is not finite at the target's point.
     num_evaluations: of log φ in the step, as far as they can be known; see `levymc.auto`.
     """
 
@@ -82,6 +83,7 @@ class TemperedInfo(NamedTuple):
     is_tour: Array
     logdensity: Array
     is_divergent: Array
+    is_rough: Array
     num_evaluations: Array
 
 
@@ -332,6 +334,7 @@ class Tempered(SamplingAlgorithm[TemperedState]):
             is_tour=is_fresh[-1],
             logdensity=points.value[-1],
             is_divergent=jnp.any(made.is_divergent),
+            is_rough=points.is_rough[-1],
             num_evaluations=spent,
         )
         return changed, info

@@ -4,12 +4,13 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 from levymc import drifts, integrators, noises, schedules
 from levymc._checks import check_alpha, refuse_function
 from levymc._trees import module
-from levymc.drifts import LogDensity
+from levymc.drifts import Drift, LogDensity
 
 from ._base import Info, LangevinState, SamplingAlgorithm, check_minibatch
 from ._dense import dense
@@ -37,7 +38,8 @@ def mafla(
     densities, one per coordinate, unless the noise is isotropic.  Density and drift at x are kept
     from the step before, so that a step costs one of each, at y.
 
-    Targets: φ exactly, for every step size, α, drift and integrator.
+    Targets: φ exactly, for every step size, α, drift and integrator.  Where the drift is NaN and φ
+    is not, as the gradient of a `jnp.where` may be, it is taken as zero.
 
     Args:
         logdensity_fn: log φ up to a constant, of any pytree.
@@ -91,6 +93,48 @@ def mafla(
     return dense(algorithm, covariance)
 
 
+@module()
+class _Defined(Drift):
+    """A drift with zeros where it is NaN.
+
+    It only proposes, from here and back by the same rule; with NaN all points there were refused,
+    and φ cut without a word.
+    """
+
+    drift: Any
+
+    @property
+    def evaluations(self) -> drifts.Evaluations:  # type: ignore[override]
+        return self.drift.evaluations
+
+    def with_density(
+        self, logdensity_fn: LogDensity, position: Any
+    ) -> tuple[Array, drifts.Evaluation]:
+        logdensity, drift = self.drift.with_density(logdensity_fn, position)
+        return logdensity, _defined(drift)
+
+    def evaluate(self, position: Any) -> drifts.Evaluation:
+        return _defined(self.drift.evaluate(position))
+
+
+def _defined(drift: drifts.Evaluation) -> drifts.Evaluation:
+    if isinstance(drift, drifts.Estimated):
+        return drift._replace(numbers=_defined_logs(drift.numbers))
+    if isinstance(drift, drifts.SignedLog):
+        return _defined_logs(drift)
+    return drift._replace(
+        numbers=jax.tree.map(lambda b: jnp.where(jnp.isnan(b), 0, b), drift.numbers)
+    )
+
+
+def _defined_logs(drift: drifts.SignedLog) -> drifts.SignedLog:
+    is_known = jax.tree.map(lambda *parts: ~jnp.isnan(sum(parts)), *drift)
+    return drifts.SignedLog(
+        jax.tree.map(lambda known, s: jnp.where(known, s, 0), is_known, drift.sign),
+        jax.tree.map(lambda known, s: jnp.where(known, s, -jnp.inf), is_known, drift.log_size),
+    )
+
+
 @module(static=("logdensity_fn",))
 class Mafla(Langevin):
     """See `mafla`."""
@@ -109,13 +153,18 @@ class Mafla(Langevin):
         drift = dataclasses.replace(self.drift, logdensity_fn=logdensity_fn)
         return dataclasses.replace(self, logdensity_fn=logdensity_fn, drift=drift)
 
+    def known_at(self, position: Any, step: Array) -> LangevinState:
+        known = super().known_at(position, step)
+        return known._replace(drift=_defined(known.drift))
+
     def step(self, key: Array, state: LangevinState, *minibatch: Any) -> tuple[LangevinState, Info]:
         check_minibatch(self, minibatch)
         key_noise, key_accept = jax.random.split(key)
         number, how = schedules.following(state.step), self.how
-        proposal = propose(key_noise, state.position, number, self.drift, how, state.drift)
+        drift = _Defined(self.drift)
+        proposal = propose(key_noise, state.position, number, drift, how, state.drift)
         eta, there = proposal.step_size, self.known_at(proposal.position, number)
-        own = in_own_time(self.drift, there.position, how)
+        own = in_own_time(drift, there.position, how)
         back = how.integrator(own, there.position, eta, there.drift)
         returning = jax.tree.map(
             lambda x, y, m: x - y - m, state.position, there.position, back.displacement

@@ -115,7 +115,13 @@ def _notes(seen: Evidence) -> Iterator[str]:
     if result.is_interrupted:
         yield "The run was stopped before its end."
     refused = refusals(seen)
-    if refused:
+    if refused and seen.info("energy") is not None:
+        yield (
+            f"{refused} of {result.weights.size} draws had a trajectory that diverged, or met a "
+            f"gradient that is not finite; it was refused: {result.algorithm} stays exact, but may "
+            "reach what is behind too rarely."
+        )
+    elif refused:
         yield (
             f"{refused} of {result.weights.size} draws had a proposal where log φ or the step is "
             f"not finite; it was refused, as is right: {result.algorithm} stays exact."
