@@ -187,7 +187,10 @@ class Settling:
             return Partial(self._function(node.func, *inside), *node.args, **node.keywords)
         if is_of_position and callable(node):
             return self._function(node, (), {})
-        self.is_opaque |= not is_fixed(node)
+        try:
+            self.is_opaque |= not is_fixed(node)
+        except (RecursionError, ValueError):  # a function that calls itself, or is not whole yet
+            self.is_opaque = True
         return node
 
     def _module(self, node: Any) -> Any:
