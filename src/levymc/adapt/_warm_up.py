@@ -342,21 +342,22 @@ class _WarmUp:
             self.algorithm, step_size=step_size, tail_map=fitted.map, gain=0.0, allowance=math.inf
         )
 
-    def guard(self, mapped: _Trial) -> tuple[_Trial, list[str]]:
+    def guard(self, mapped: _Trial) -> tuple[_Trial, list[str], str]:
         """The map's trial, or that of the plain metric where the map does harm."""
         plain_map = fit(self.latest, ("linear",))
         most = MOST_OF_PLAIN * self.evaluations["map"] / self.num_chains
         plain = self.trial("plain metric", plain_map, LEAST_STEP, CHECKED // 2, most)
         reason = None if plain is None else _objection(mapped.window, plain.window)
         if plain is None or reason is None:
-            return mapped, []
-        note = (
+            return mapped, [], ""
+        refused = (
             f"A map of the tails ({mapped.fitted.kind}) was fitted and refused, as {reason}; the "
             "plain dense metric is used."
         )
-        return plain, [note]
+        return plain, [refused], refused
 
-    def adapted(self, chosen: _Trial, notes: list[str]) -> Adapted:
+    def adapted(self, chosen: _Trial, notes: list[str], refused: str = "") -> Adapted:
+        """What was chosen; that a map was refused is no reason to doubt it, and is a fact, too."""
         window, fitted = chosen.window, chosen.fitted
         at_limit = window.info.num_trajectory_expansions >= self.algorithm.max_num_doublings
         divergent = window.mean(window.info.is_divergent)
@@ -370,6 +371,7 @@ class _WarmUp:
             "e_bfmi": window.e_bfmi,
             "at_most_doublings": window.mean(at_limit),
             "max_num_doublings": self.algorithm.max_num_doublings,
+            "refused": refused,
         }
         cost = max(window.cost, 1.0)
         return Adapted(
