@@ -23,6 +23,7 @@ NUM_CHAINS = 4
 FOR_EVIDENCE = 0.02  # of the budget
 KINDS_IN_WORDS = {
     "given": "map that the budget was too small to refit",
+    "curvature": "linear map of the curvature at the mode, which told more than the draws'",
     "linear": "linear map, as no tail is heavy",
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
@@ -97,7 +98,7 @@ def _kernel(warm: Warm) -> str:
 
 
 def _notes(warm: Warm, result: Result) -> list[str]:
-    """Those of the warm-up that are reasons for doubt, and what the worse of it and the draws themselves calls for.
+    """Reasons for doubt: those of the warm-up, and what the worse of it and the draws calls for.
 
     A neck may first be met by the draws, which are many more.
     """

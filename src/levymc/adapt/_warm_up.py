@@ -36,6 +36,7 @@ FEWEST_DOUBLINGS, MOST_DOUBLINGS = 5, 10
 WARM_UP_SHARE = 0.45
 # What is worth a note.
 MANY_DIVERGENT, LOW_BFMI, MANY_CUT = 0.02, 0.3, 0.05
+STRAIGHT = ("linear", "curvature", "given")  # kinds of maps without tails
 UNJUDGED = (
     "The budget ended before the sampler could be judged: map and step size are those of the last "
     "window. Give a larger budget."
@@ -256,7 +257,7 @@ class _WarmUp:
         if mapped is None:  # the windows took all there was
             frozen = self.frozen(self.fitted, self.step_size)
             return self.adapted(_Trial(frozen, self.fitted, self.last), [UNJUDGED])
-        if self.fitted.kind in ("linear", "given"):
+        if self.fitted.kind in STRAIGHT:
             return self.adapted(mapped, [])
         return self.adapted(*self.guard(mapped))
 
