@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import levymc
-from levymc.run._settled import Computed, settled
+from levymc.run._settled import Computed, Settling, settled
 
 STARTS = jnp.zeros((4, 2))
 
@@ -176,3 +176,13 @@ def test_a_function_that_cannot_be_traced_is_itself():
         raise ValueError("not today")
 
     assert settled(picky, 1.0) is picky
+
+
+def test_a_function_of_ours_that_calls_itself_may_read_what_changes():
+    def again(x):
+        return again(x)
+
+    again.__module__ = "levymc.somewhere"
+    settling = Settling(1.0)
+    assert settling.settle(again) is again
+    assert settling.is_opaque
