@@ -3,11 +3,13 @@
 import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
+from weakref import WeakValueDictionary
 
 import jax
 from jax.tree_util import Partial
 
 T = TypeVar("T")
+_MODULES: set[type] = set()
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -18,19 +20,60 @@ def module(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
     fields are equal share one.
     """
 
+    def hash_functions(self: Any) -> None:
+        for name in static:
+            value = getattr(self, name)
+            if callable(value) and hashable(value) is not value:
+                object.__setattr__(self, name, hashable(value))
+
     def register(cls: type[T]) -> type[T]:
+        cls.__post_init__ = hash_functions  # type: ignore[attr-defined]
         made = dataclasses.dataclass(frozen=True, eq=False)(cls)
         names = [field.name for field in dataclasses.fields(made)]  # type: ignore[arg-type]
         data = [name for name in names if name not in static]
         jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+        _MODULES.add(made)
         return made
 
     return register
 
 
+def is_module(thing: Any) -> bool:
+    """Whether it is an object of such a class."""
+    return type(thing) in _MODULES
+
+
+class ByIdentity:
+    """A callable object that cannot be hashed, such as one of a `dataclass`; equal to itself."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self.__wrapped__(*given, **named)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+_BY_IDENTITY: WeakValueDictionary[int, ByIdentity] = WeakValueDictionary()
+
+
+def hashable(function: T) -> T | ByIdentity:
+    """A function that can be looked up: itself, or always the same in its place."""
+    try:
+        hash(function)
+        return function
+    except TypeError:
+        found = _BY_IDENTITY.get(id(function))  # which keeps it, so that no other has its number
+        if found is None:
+            found = _BY_IDENTITY[id(function)] = ByIdentity(function)  # type: ignore[arg-type]
+        return found
+
+
 def as_partial(function: Callable[..., Any]) -> Partial:
     """A function as a pytree: the numbers of a `jax.tree_util.Partial` are inputs, it is static."""
-    return function if isinstance(function, Partial) else Partial(function)
+    return function if isinstance(function, Partial) else Partial(hashable(function))
 
 
 def leaf_names(tree: Any) -> list[str]:

@@ -244,13 +244,26 @@ def test_a_call_that_began_again_does_so_when_it_goes_on(monkeypatch, tmp_path):
 # Ctrl-C.
 
 
-def test_an_interrupted_adaptation_gives_nothing_and_keeps_no_stage(
+def test_an_interrupted_adaptation_gives_the_modes_and_keeps_no_stage(
     whole, stopped_after, calls_of, tmp_path
 ):
     store = tmp_path / "run"
     calls_of(20)
-    with stopped_after(1), pytest.raises(KeyboardInterrupt):
-        auto_run.begin(store)
+    with stopped_after(1):
+        part = auto_run.begin(store)
+    assert part.is_interrupted
+    assert part.is_flagged
+    assert "no draws" in part.warnings[0]
+    assert part.warnings[0] in part.report
+    assert part.num_draws == 0
+    drawn, expected = jax.tree.leaves(part.positions), jax.tree.leaves(whole.positions)
+    for leaf, like in zip(drawn, expected, strict=True):
+        assert (leaf.shape, leaf.dtype) == ((8, 0, *like.shape[2:]), like.dtype)
+    assert part.modes.num_modes == whole.modes.num_modes
+    assert np.all(np.isnan(part.modes.weight))
+    assert np.isnan(part.log_evidence.value)
+    assert set(part.evaluations) <= set(whole.evaluations)
+    assert "too few draws" in {one.kind for one in diagnostics.check(part).findings}
     assert (store / "stages" / "explore.npz").exists()
     assert not (store / "stages" / "ladder-0.npz").exists()
     assert_same(whole, auto_run.begin(store))

@@ -15,7 +15,7 @@ from jax.tree_util import Partial
 import levymc
 from levymc import drifts, targets
 from levymc.riesz import kernel_constant
-from levymc.run import _iterate
+from levymc.run import _iterate, _settled
 
 ALPHAS = (1.05, 1.9)
 POINTS = 16
@@ -259,7 +259,8 @@ def test_a_run_explores_along_all_coordinates_through_its_starts():
     starts = {"a": np.array([[-30.0, -3.0], [30.0, 3.0]])}
     algorithm = levymc.flmc(plane, 1e-3, 1.5)
     assert algorithm.drift.kind == "open"
-    drift = _iterate._prepared([algorithm], starts)[0].drift
+    settling = _settled.Settling({"a": starts["a"][0]})
+    drift = _iterate._prepared([algorithm], starts, settling)[0].drift
     assert drift.breaks.shape[0] == 2
     found = jax.jit(drift.evaluate)({"a": jnp.array([-30.5, -2.0])})
     assert np.max(found.error["a"]) <= 1e-3

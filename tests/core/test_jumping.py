@@ -167,6 +167,12 @@ def slopes(position, minibatch):
 
 
 SGLD = levymc.sgld(slopes, 0.1)
+
+
+def test_the_scale_is_that_of_standard_coordinates_if_none_is_given():
+    assert levymc.jumping(SGLD, normal, every=100).walk.scale == 1.0
+
+
 JUMPING = levymc.jumping(SGLD, normal, 3, scale=1.0)
 STARTS = jnp.linspace(-1, 1, 8, dtype=jnp.float32).reshape(4, 2)
 BATCHES = levymc.batches(jnp.arange(20, dtype=jnp.float32), 5)

@@ -33,21 +33,21 @@ def run(algorithm, num_steps=12, starts=STARTS, **options):
     return levymc.sample(algorithm, KEY, starts, num_steps, progress=False, **options)
 
 
-def assert_compiled_once(*runs):
-    """That the first of some runs traces the target, and none of the others."""
+def assert_compiled_once(*runs, looks=1):
+    """That the first of some runs compiles it; others look whether the target is as it was."""
     runs[0]()
     first, programs = len(TRACES), _engine.compile_program.cache_info().misses
     results = [one() for one in runs[1:]]
-    assert len(TRACES) == first
+    assert len(TRACES) - first <= looks * len(results)
     assert _engine.compile_program.cache_info().misses == programs
     return results
 
 
 def test_a_first_run_traces_the_target_few_times():
-    """Once for the shapes, once for the program, each with a check of its shape."""
+    """To look at it; then for the shapes and for the program, each with a check of its shape."""
     TRACES.clear()
     run(levymc.ula(counted, 0.1), num_steps=40)
-    assert 1 <= len(TRACES) <= 6
+    assert 1 <= len(TRACES) <= 7
 
 
 def test_other_numbers_of_steps_and_marks_compile_nothing():
@@ -103,6 +103,7 @@ def test_other_numbers_with_minibatches_compile_nothing():
         sgfla(1.7, 0.1, levymc.batches(data, 5)),
         sgfla(1.6, 0.2, levymc.batches(data, 5)),
         sgfla(1.7, 0.1, levymc.batches(data + 1, 5)),
+        looks=2,
     )
 
 

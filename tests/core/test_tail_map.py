@@ -12,7 +12,8 @@ from tests.bounds import dkw_bound
 
 from levymc import adapt
 from levymc.adapt import TailMap
-from levymc.adapt._tail_map import fit
+from levymc.adapt._single import KINDS_IN_WORDS
+from levymc.adapt._tail_map import KINDS, fit
 
 FALSE_ALARM = 1e-8
 RANDOM = np.random.default_rng(7)
@@ -178,6 +179,14 @@ def test_tails_are_mapped_along_the_axes_of_a_covariance_that_is_given():
     found = fitted.map.turn / np.linalg.norm(fitted.map.turn, axis=0)
     np.testing.assert_allclose(np.abs(np.sum(found * turn, axis=0)), 1.0, atol=1e-9)
     assert fit(flat).gain < fitted.gain
+
+
+def test_a_covariance_that_tells_more_than_few_draws_has_a_kind_of_its_own():
+    """No "given" map, which is one that was never fitted to draws."""
+    turn, scales = np.linalg.qr(axes(12))[0], np.geomspace(1e-3, 1e3, 12)
+    flat = np.random.default_rng(10).standard_normal((30, 12)) * scales @ turn.T
+    assert fit(flat, covariance=turn * scales**2 @ turn.T).kind == "curvature"
+    assert set(KINDS_IN_WORDS) == {"given", "curvature", "principal", *KINDS}
 
 
 def test_a_covariance_whose_axes_are_wrong_is_not_followed():

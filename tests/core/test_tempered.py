@@ -3,6 +3,9 @@
 Statistical bounds: false-alarm rate at most 1e-8 each, 20 of them in the file.
 """
 
+import dataclasses
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -76,6 +79,38 @@ def test_any_object_with_a_density_and_draws_is_a_reference():
     starts = np.zeros((3, 2), np.float32)
     result = levymc.sample(algorithm, jax.random.key(3), starts, 20, progress=False)
     assert len(np.unique(result.positions[..., 0])) > 20
+
+
+class Silent(NamedTuple):
+    """A sampler of another library that tells nothing of its steps."""
+
+    init: Any
+    step: Any
+
+
+def silent(logdensity_fn):
+    walk = levymc.levy_walk(logdensity_fn, 1.0)
+    return Silent(walk.init, lambda key, state: (walk.step(key, state)[0], ()))
+
+
+def test_another_kernel_has_its_own_acceptance_rate_or_none():
+    """It was 1, which `check` believed."""
+    starts = np.zeros((4, 2), np.float32)
+
+    def run(kernel):
+        algorithm = tempered(mixtures.logdensity, Wide(), (0.5, 1.0), kernel=kernel)
+        return levymc.sample(algorithm, jax.random.key(3), starts, 200, progress=False)
+
+    told = run(lambda f: levymc.mafla(f, 3.0)).info.acceptance_rate
+    assert np.all((told >= 0) & (told <= 1))
+    assert np.mean(told) < 0.9
+    result = run(silent)
+    assert np.all(np.isnan(result.info.acceptance_rate))
+    kinds = {finding.kind for finding in levymc.diagnostics.check(result).findings}
+    assert not kinds & {"stuck", "step too large", "step too small"}
+    once = np.broadcast_to(np.arange(200)[:, None] >= 100, result.positions.shape)  # moved
+    still = dataclasses.replace(result, positions=once.astype(np.float32))
+    assert "stuck" in {finding.kind for finding in levymc.diagnostics.check(still).findings}
 
 
 def pytree(position):

@@ -14,7 +14,8 @@ from tests.bounds import dkw_bound
 
 import levymc
 from levymc import adapt
-from levymc.adapt._single import Warm, _notes
+from levymc.adapt import _warm_up
+from levymc.adapt._single import Warm, _kernel, _notes
 from levymc.adapt._warm_up import advice
 
 pytest.importorskip("blackjax")
@@ -162,6 +163,23 @@ def test_what_draws_show_counts_beside_what_the_warm_up_saw():
     quiet = SimpleNamespace(info=SimpleNamespace(**{**vars(info), "is_divergent": np.zeros(4)}))
     (note,) = _notes(Warm((), np.zeros(0), 1.0, bad, advice(bad)), quiet)
     assert "30.0%" in note
+
+
+def test_a_map_that_was_refused_is_told_and_no_reason_for_doubt(monkeypatch):
+    monkeypatch.setattr(_warm_up, "_objection", lambda mapped, plain: "it was told to be")
+    adapted = adapt.one_mode(scaled_cauchy, KEY, STARTS, budget=60_000)
+    refused = adapted.facts["refused"]
+    assert "was fitted and refused, as it was told to be" in refused
+    assert refused in adapted.notes
+    info = SimpleNamespace(
+        is_divergent=np.zeros((4, 9), bool),
+        energy=np.zeros((4, 9)),
+        num_trajectory_expansions=np.zeros((4, 9), int),
+    )
+    warm = Warm((), np.zeros(0), adapted.cost, adapted.facts, adapted.notes)
+    assert refused not in _notes(warm, SimpleNamespace(info=info))
+    assert _kernel(warm).startswith("NUTS after a linear map, step size")
+    assert _kernel(warm).endswith(f". {refused}")
 
 
 def test_a_covariance_is_used():

@@ -86,6 +86,25 @@ def test_doctor_shows_what_is_here_and_what_is_missing(monkeypatch):
     assert "missing arviz: pip install 'levymc[arviz]'" in levymc("doctor").stdout
 
 
+def test_doctor_follows_extras_that_contain_extras(monkeypatch):
+    monkeypatch.setattr(_doctor, "_is_installed", lambda package: package != "blackjax")
+    found = _doctor.extras()
+    for extra in ("auto", "numpyro", "pymc"):
+        assert found[extra].startswith(f"missing blackjax: pip install 'levymc[{extra}]'")
+    assert "missing" not in found["arviz"]
+    lines = [
+        "jax>=0.5",
+        "one>=1; extra == 'a'",
+        "levymc[a,c]; extra == 'b'",
+        "two[more]; python_version > '3' and extra == \"b\"",
+        "levymc[b]; extra == 'c'",
+    ]
+    needed = {"a": ["one"], "b": ["two", "one"], "c": ["two", "one"]}
+    assert {name: sorted(all_of_it) for name, all_of_it in _doctor._needed(lines).items()} == {
+        name: sorted(all_of_it) for name, all_of_it in needed.items()
+    }
+
+
 def test_a_run_shows_checks_verdict_and_folder(tmp_path):
     result = run_toy(tmp_path)
     assert result.exit_code == 0

@@ -16,6 +16,7 @@ from levymc.run import sample
 from levymc_lab.contest import metrics, peers, problems
 from levymc_lab.contest.__main__ import main
 from levymc_lab.contest.peers import Modes, Outcome, _outcome, _tempering
+from levymc_lab.paper import demo
 
 FALSE_ALARM = 1e-8
 
@@ -61,6 +62,7 @@ def test_auto_is_called_as_a_user_calls_it(monkeypatch):
             log_evidence=SimpleNamespace(value=0.01, standard_error=0.02),
             evaluations={"explore": 100, "sample": budget - 100},
             is_flagged=True,
+            is_interrupted=False,
             warnings=("a sentence",),
         )
 
@@ -69,6 +71,16 @@ def test_auto_is_called_as_a_user_calls_it(monkeypatch):
     assert (outcome.evaluations, outcome.is_flagged, outcome.notes) == (1000, True, ("a sentence",))
     assert metrics.z_weights(problem, outcome) == 0
     assert metrics.z_evidence(problem, outcome) == pytest.approx(0.5)
+
+
+def test_an_interrupted_auto_is_no_outcome(monkeypatch):
+    problem = problems.get("four-modes")
+    part = SimpleNamespace(is_interrupted=True)
+    monkeypatch.setattr(levymc, "auto", lambda *given, **how: part)
+    with pytest.raises(KeyboardInterrupt):
+        peers.run(problem, "auto", jax.random.key(0), 1000)
+    with pytest.raises(KeyboardInterrupt):
+        demo._auto(demo.EXPERIMENT.config("quick"), jax.random.key(0))
 
 
 def test_a_method_that_is_not_there_is_refused():

@@ -99,3 +99,11 @@ def test_a_cell_of_an_adjusted_sampler():
     found = experiment.run_cell(dataclasses.replace(CONFIG, num_steps=400), cell, cell.key(0))
     assert found["ess"].shape == found["distance"].shape == (5,)
     assert np.all(found["evaluations"] == 1600)
+
+
+def test_it_is_refused_at_once_without_arviz(monkeypatch):
+    config = experiment.EXPERIMENT.config("quick")
+    monkeypatch.setattr(experiment, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'levymc\[arviz\]'"):
+        experiment.EXPERIMENT.needs(config)
+    experiment.EXPERIMENT.needs(dataclasses.replace(config, samplers=("ULA",)))

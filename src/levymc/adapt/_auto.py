@@ -47,7 +47,7 @@ from ._many import (
     too_few,
 )
 from ._met import more_than
-from ._outcome import Account, AutoResult, FoundModes, counted, written
+from ._outcome import NO_EVIDENCE, Account, AutoResult, FoundModes, counted, written
 from ._reference import Fit, laplace
 from ._search import num_parts, searched
 from ._single import sample_one_mode
@@ -71,6 +71,10 @@ MOST_TO_JOIN = 0.03  # of the budget, to see which components are one mode: 0.02
 NO_TOP = (
     "No mode was found: no climb reached a top within its evaluations. log φ is badly scaled where "
     "they ended, or has no top, or a flat one."
+)
+STOPPED = (
+    "The run was interrupted before its first draw: there are no draws, and of the modes found "
+    "neither weights nor evidence are known."
 )
 FEWEST_RELAXATIONS = 100
 MOST_ROUGH = 0.001  # of the places looked at, or of the draws, without a finite gradient
@@ -130,6 +134,7 @@ def auto(
 
     Returns:
         `AutoResult`: a `Result` with `modes`, `log_evidence`, `evaluations`, `warnings`, `report`.
+        After Ctrl-C it is what there is, without draws where only the modes are known by then.
 
     Raises:
         ValueError, TypeError: an argument outside its range; a start outside the support.
@@ -302,6 +307,16 @@ class _Run:
             num_parts(budget, self.plan.how.get("shards")),
         )
         self.note("exploring")
+        self.known = modes
+        try:
+            return self.drawn(modes)
+        except KeyboardInterrupt:
+            if not self.known.num_modes:
+                raise
+            return self.without_draws(self.known)
+
+    def drawn(self, modes: Modes) -> AutoResult:
+        """What is drawn once the search has ended."""
         if not modes.num_modes:
             return self.by_nuts(modes)
         for restart in range(MOST_RESTARTS + 1):
@@ -311,8 +326,38 @@ class _Run:
                 return self.finished(sampled)
             if sampled is None:  # one mode that its reference does not fit
                 return self.by_nuts(modes)
-            modes = sampled
+            modes = self.known = sampled
         raise AssertionError("unreachable")
+
+    def without_draws(self, modes: Modes) -> AutoResult:
+        """What there is where the run was stopped after the search, before the first draw."""
+        self.note("adapting")
+        nowhere = self.target.positions(np.zeros((0, self.target.dimension)))
+        result = Result(
+            jax.tree.map(lambda leaf: np.zeros((NUM_SYSTEMS, *leaf.shape), leaf.dtype), nowhere),
+            np.zeros((NUM_SYSTEMS, 0)),
+            {},
+            is_interrupted=True,
+            algorithm="none",
+        )
+        unknown = np.full(modes.num_modes, np.nan)
+        order = np.argsort(-modes.log_mass, kind="stable")
+        listed = FoundModes(
+            self.target.positions(modes.location[order]),
+            unknown,
+            unknown,
+            modes.log_mass[order],
+            modes.times_found[order],
+        )
+        return self.ended(
+            result,
+            None if modes.are_too_many else listed,
+            NO_EVIDENCE,
+            [*self.reasons, STOPPED, *_of_search(modes)],
+            "none, as the run was interrupted before it was chosen",
+            _searched(modes),
+            _unseen(modes),
+        )
 
     def tempered(self, modes: Modes, restart: int) -> Sampled | Modes | None:
         """Draws; or more modes, to begin again with; or None where NUTS serves better."""
@@ -512,7 +557,7 @@ class _Run:
         searched: str,
         unseen: str,
     ) -> AutoResult:
-        if result.is_interrupted:
+        if result.is_interrupted and result.num_draws:
             reasons.insert(0, "The run was interrupted: fewer draws than planned.")
         fields = {name.name: getattr(result, name.name) for name in dataclasses.fields(Result)}
         made = AutoResult(

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from levymc._checks import check_count, check_key, check_scalar_output
 from levymc.drifts import LogDensity
-from levymc.run import Result
+from levymc.run import Result, settled
 
 from ._tail_map import TailMap, fit, flat_draws
 
@@ -158,7 +158,7 @@ def _of_vectors(logdensity_fn: LogDensity, positions: Any) -> Callable[[np.ndarr
     flat, _ = ravel_pytree(one)
     leaves, structure = jax.tree.flatten(one)
     shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-    compiled = _compiled(logdensity_fn, structure, shapes)
+    compiled = _compiled(settled(logdensity_fn, one), structure, shapes)
 
     def at(points: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # far out: infinite then, and of no density

@@ -87,6 +87,11 @@ def advanced(algorithm: SamplingAlgorithm[Any], key: Array, position: Any) -> tu
     return moved.position, info
 
 
+def rate_of(info: Any, dtype: Any) -> Array:
+    """The acceptance rate that a sampler tells, NaN if it tells none."""
+    return jnp.asarray(getattr(info, "acceptance_rate", jnp.nan), dtype)
+
+
 def local_move(
     local: Maker,
     key: Array,
@@ -120,7 +125,7 @@ def local_move(
     start = (reference.inverses[component] @ (x - mean)).astype(wide)
     end, info = advanced(algorithm, key_step, start)
     moved = jnp.where(jnp.all(end == start), x, placed(end))  # to the bit, where it stayed
-    rate = jnp.asarray(getattr(info, "acceptance_rate", jnp.nan), x.dtype)
+    rate = rate_of(info, x.dtype)
     gradients = getattr(info, "num_integration_steps", None)
     if gradients is None:
         return Moved(moved, rate, jnp.asarray(TO_ACCEPT, x.dtype), jnp.int32(calls))

@@ -146,7 +146,7 @@ def move(
     reference: Any,
     axes: Axes | None,
     evaluate: Callable[[Array], Point],
-    foreign: Callable[[Array, Array], Array] | None,
+    foreign: Callable[[Array, Array], tuple[Array, Array]] | None,
     has_gradient: bool,
 ) -> tuple[Point, Made]:
     """Move by a kind that is drawn by its chance; one evaluation."""
@@ -279,19 +279,22 @@ def _by_another(
     beta: Array,
     reference: Any,
     evaluate: Callable[[Array], Point],
-    foreign: Callable[[Array, Array], Array],
+    foreign: Callable[[Array, Array], tuple[Array, Array]],
 ) -> tuple[Point, Made]:
-    """A step of another kernel, which has its own test, or an offer of the reference."""
+    """A step of another kernel, which has its own test, or an offer of the reference.
+
+    The rate of the first is what the kernel says, NaN if it says none.
+    """
     key_step, key_reference = jax.random.split(key)
     is_local = kind == Kernel.LOCAL
-    proposed = jnp.where(
-        is_local, foreign(key_step, point.x), reference.sample(key_reference).astype(point.x.dtype)
-    )
+    stepped, rate = foreign(key_step, point.x)
+    proposed = jnp.where(is_local, stepped, reference.sample(key_reference).astype(point.x.dtype))
     there = evaluate(proposed)
     # Its own test has been made: what it gives is accepted.
     own = point.log_reference - there.log_reference
     done = -beta * (there.value - point.value)
     done = done - (1 - beta) * (there.log_reference - point.log_reference)
-    return _decide(
+    moved, made = _decide(
         to_accept, kind, point, there, beta, jnp.where(is_local, done, own), jnp.bool_(False)
     )
+    return moved, made._replace(rate=jnp.where(is_local & ~made.is_divergent, rate, made.rate))

@@ -109,11 +109,15 @@ def _indented(title: str, sentences: list[str]) -> list[str]:
     return [f"{title}:", *(f"  {sentence}" for sentence in sentences)]
 
 
+def _with_error(weight: float, error: float) -> str:
+    return "not known" if np.isnan(weight) else f"{weight:.4f} ± {error:.4f}"
+
+
 def _mode_lines(modes: FoundModes | None) -> list[str]:
     if modes is None or not modes.num_modes:
         return []
     lines = [
-        f"weight {weight:.4f} ± {error:.4f}"
+        f"weight {_with_error(weight, error)}"
         + (f", found {counted(times, 'time')}, log mass by Laplace {mass:.2f}" if times else "")
         for weight, error, mass, times in zip(
             modes.weight[:MOST_SHOWN],

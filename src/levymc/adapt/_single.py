@@ -23,6 +23,7 @@ NUM_CHAINS = 4
 FOR_EVIDENCE = 0.02  # of the budget
 KINDS_IN_WORDS = {
     "given": "map that the budget was too small to refit",
+    "curvature": "linear map of the curvature at the mode, which told more than the draws'",
     "linear": "linear map, as no tail is heavy",
     "coordinatewise": "map of the tails of each coordinate",
     "elliptical": "map of the tails in all directions alike",
@@ -47,7 +48,7 @@ class Warm(NamedTuple):
 
 
 class Single(NamedTuple):
-    """Draws of one mode, with the evidence, notes, and the kernel in words."""
+    """Draws of one mode, with the evidence, reasons for doubt, and the kernel in words."""
 
     result: Result
     evidence: Evidence
@@ -82,15 +83,22 @@ def sample_one_mode(
     note("sampling")
     found = _evidence(target, key_evidence, result, for_evidence)
     note("evidence")
-    kernel = (
-        f"NUTS after a {KINDS_IN_WORDS[warm.facts['map']]}, step size "
-        f"{warm.facts['step_size']:.3g}, {warm.cost:.1f} evaluations per draw"
+    return Single(result, found, _notes(warm, result), _kernel(warm))
+
+
+def _kernel(warm: Warm) -> str:
+    """In words, with the map that was refused, if one was."""
+    refused = str(warm.facts.get("refused", ""))
+    found = "linear map" if refused else KINDS_IN_WORDS[warm.facts["map"]]
+    words = (
+        f"NUTS after a {found}, step size {warm.facts['step_size']:.3g}, "
+        f"{warm.cost:.1f} evaluations per draw"
     )
-    return Single(result, found, _notes(warm, result), kernel)
+    return f"{words}. {refused}" if refused else words
 
 
 def _notes(warm: Warm, result: Result) -> list[str]:
-    """Those of the warm-up, and what the worse of it and the draws themselves calls for.
+    """Reasons for doubt: those of the warm-up, and what the worse of it and the draws calls for.
 
     A neck may first be met by the draws, which are many more.
     """
@@ -102,7 +110,7 @@ def _notes(warm: Warm, result: Result) -> list[str]:
         "at_most_doublings": max(before["at_most_doublings"], float(np.mean(at_limit))),
         "max_num_doublings": before["max_num_doublings"],
     }
-    known = advice(before)
+    known = [*advice(before), before.get("refused")]
     return [*(note for note in warm.notes if note not in known), *advice(worse)]
 
 

@@ -161,7 +161,7 @@ def fit(
 ) -> Fitted:
     """The same of vectors; two maps of a covariance that is given are more to choose from.
 
-    One is linear, the other ("principal") coordinatewise along its principal axes.
+    One ("curvature") is linear, the other ("principal") coordinatewise along its principal axes.
     Tails are accepted if they tell more of most draws that they were not fitted to than straight
     lines do: in many coordinates every fit knows the draws that it has seen better than the law.
     Most, not the mean, which a few draws far out decide; which tails, all draws decide.
@@ -169,7 +169,7 @@ def fit(
     halves = seen, unseen = _halves(flat)
     straight: dict[str, Callable[[np.ndarray], TailMap]] = {"linear": _fit_linear}
     if covariance is not None:
-        straight["given"] = lambda draws: linear(draws.mean(axis=0), covariance)
+        straight["curvature"] = lambda draws: linear(draws.mean(axis=0), covariance)
     values = {kind: log_density(make(seen), unseen) for kind, make in straight.items()}
     chosen = max(values, key=lambda kind: float(np.median(values[kind] - values["linear"])))
     base = _mean_log(_fit_linear(flat), flat)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from levymc._checks import check_floating
 from levymc.drifts import LogDensity
+from levymc.run import settled
 
 SMALLEST_BATCH = 16
 
@@ -33,6 +34,7 @@ class Target:
     ) -> None:
         leaves, structure = jax.tree.flatten(position)
         shapes = tuple((np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves)
+        logdensity_fn = settled(logdensity_fn, _shaped(structure, shapes))
         self.flat_fn, self.unflatten = _flattened(logdensity_fn, structure, shapes)
         self.logdensity_fn = logdensity_fn
         self.dimension = sum(int(np.prod(shape)) for shape, _ in shapes)
@@ -128,6 +130,10 @@ def check_support(target: Target, starts: np.ndarray) -> None:
             f"`initial_positions` must be where log φ is finite, got {values[wrong[0]]} at "
             f"{where!s:.200}. Start inside the support of the target."
         )
+
+
+def _shaped(structure: Any, shapes: tuple[Any, ...]) -> Any:
+    return jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*kind) for kind in shapes])
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from levymc._trees import module
 from levymc.algorithms import SamplingAlgorithm, as_algorithm
 from levymc.drifts import LogDensity
 
-from ._local import TO_ACCEPT, Maker, advanced, check_exact, local_move
+from ._local import TO_ACCEPT, Maker, advanced, check_exact, local_move, rate_of
 from ._moves import Axes, Kernel, Noise, Point, draw_noise, move
 from ._reference import Reference
 
@@ -60,7 +60,8 @@ class TemperedState(NamedTuple):
 class TemperedInfo(NamedTuple):
     """What a person may ask of a step.
 
-    acceptance_rate: of local moves at the target, the last in the step.
+    acceptance_rate: of local moves at the target, the last in the step; what another kernel says of
+        its own, NaN if it says nothing.
     local_rates: of local moves for each rung, NaN where none was made.
     swap_rates: with the next rung below, for each rung; the lowest has the reference below it.
     jump_rates: of jumps between components, and of far ones along axes, at the target; NaN where
@@ -361,7 +362,7 @@ class Tempered(SamplingAlgorithm[TemperedState]):
         return moved, made.rate, made.aim, jnp.sum(made.num_evaluations) + betas.size
 
     def _foreign(self, beta: Array, unflatten: Any) -> Any:
-        """A step of another kernel on the law of a rung, from a flat vector to the next."""
+        """A step of another kernel on the law of a rung: the next flat vector, and its rate."""
 
         def logdensity(position: Any) -> Array:
             x, _ = ravel_pytree(position)
@@ -370,9 +371,9 @@ class Tempered(SamplingAlgorithm[TemperedState]):
 
         algorithm = as_algorithm(self.kernel(logdensity))
 
-        def step(key: Array, x: Array) -> Array:
-            position, _ = advanced(algorithm, key, unflatten(x))
-            return ravel_pytree(position)[0]
+        def step(key: Array, x: Array) -> tuple[Array, Array]:
+            position, info = advanced(algorithm, key, unflatten(x))
+            return ravel_pytree(position)[0], rate_of(info, x.dtype)
 
         return step
 

@@ -36,6 +36,7 @@ FEWEST_DOUBLINGS, MOST_DOUBLINGS = 5, 10
 WARM_UP_SHARE = 0.45
 # What is worth a note.
 MANY_DIVERGENT, LOW_BFMI, MANY_CUT = 0.02, 0.3, 0.05
+STRAIGHT = ("linear", "curvature", "given")  # kinds of maps without tails
 UNJUDGED = (
     "The budget ended before the sampler could be judged: map and step size are those of the last "
     "window. Give a larger budget."
@@ -256,7 +257,7 @@ class _WarmUp:
         if mapped is None:  # the windows took all there was
             frozen = self.frozen(self.fitted, self.step_size)
             return self.adapted(_Trial(frozen, self.fitted, self.last), [UNJUDGED])
-        if self.fitted.kind in ("linear", "given"):
+        if self.fitted.kind in STRAIGHT:
             return self.adapted(mapped, [])
         return self.adapted(*self.guard(mapped))
 
@@ -342,21 +343,22 @@ class _WarmUp:
             self.algorithm, step_size=step_size, tail_map=fitted.map, gain=0.0, allowance=math.inf
         )
 
-    def guard(self, mapped: _Trial) -> tuple[_Trial, list[str]]:
+    def guard(self, mapped: _Trial) -> tuple[_Trial, list[str], str]:
         """The map's trial, or that of the plain metric where the map does harm."""
         plain_map = fit(self.latest, ("linear",))
         most = MOST_OF_PLAIN * self.evaluations["map"] / self.num_chains
         plain = self.trial("plain metric", plain_map, LEAST_STEP, CHECKED // 2, most)
         reason = None if plain is None else _objection(mapped.window, plain.window)
         if plain is None or reason is None:
-            return mapped, []
-        note = (
+            return mapped, [], ""
+        refused = (
             f"A map of the tails ({mapped.fitted.kind}) was fitted and refused, as {reason}; the "
             "plain dense metric is used."
         )
-        return plain, [note]
+        return plain, [refused], refused
 
-    def adapted(self, chosen: _Trial, notes: list[str]) -> Adapted:
+    def adapted(self, chosen: _Trial, notes: list[str], refused: str = "") -> Adapted:
+        """What was chosen; that a map was refused is no reason to doubt it, and is a fact, too."""
         window, fitted = chosen.window, chosen.fitted
         at_limit = window.info.num_trajectory_expansions >= self.algorithm.max_num_doublings
         divergent = window.mean(window.info.is_divergent)
@@ -370,6 +372,7 @@ class _WarmUp:
             "e_bfmi": window.e_bfmi,
             "at_most_doublings": window.mean(at_limit),
             "max_num_doublings": self.algorithm.max_num_doublings,
+            "refused": refused,
         }
         cost = max(window.cost, 1.0)
         return Adapted(

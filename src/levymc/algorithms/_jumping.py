@@ -33,7 +33,7 @@ def jumping(
     logdensity_fn: LogDensity,
     every: int = 100,
     *,
-    scale: Any,
+    scale: Any = 1.0,
     alpha: ArrayLike = 1.2,
     coordinatewise: bool = True,
 ) -> SamplingAlgorithm[JumpingState]:
@@ -60,8 +60,10 @@ def jumping(
             leave out what does not depend on x: beside 10⁵ terms of -y²/2 differences are rounded
             to some 0.01.
         every: steps from jump to jump.
-        scale: s > 0, one number or a pytree like the position: about half the distance between
-            modes, or the width of the prior where that is not known.  Ten times too small makes
+        scale: s > 0, one number or a pytree like the position, in the units of its coordinates:
+            about half the distance between modes, or the width of the prior where that is not
+            known.  1 is right for coordinates that have about unit width, as with standard normal
+            priors; give another where they have not.  Ten times too small makes
             jumps to another mode 10^α times as rare, ten times too large 10 times for each
             coordinate that jumps; Gaussian ones would never arrive.  ``info.jumps_accepted``
             counts short jumps within a mode, too.

@@ -75,6 +75,9 @@ def check(
             "rhat, ess and tail_index, or make a Result of positions, weights and info."
         )
     most = check_count("max_coordinates", max_coordinates, "It bounds the work.")
+    if result.positions is not None and not result.num_draws:
+        empty = (*_own_warnings(result), _too_few(result))
+        return Report(empty, (), result.algorithm, result.is_exact)
     # The draws of a run that explodes overflow; infinite spreads then speak for themselves.
     with np.errstate(over="ignore", invalid="ignore"):
         seen = gather(result, logdensity_fn, most)
@@ -89,13 +92,17 @@ def _own_warnings(result: Result) -> Iterator[Finding]:
         yield Finding("warned", sentence, "what `result.report` advises.")
 
 
+def _too_few(result: Result) -> Finding:
+    return Finding(
+        "too few draws",
+        f"{result.num_draws} draws a chain are too few to tell anything.",
+        "more steps, or less thinning.",
+    )
+
+
 def _findings(seen: Evidence) -> Iterator[Finding]:
     if seen.result.num_draws < FEWEST_DRAWS:
-        yield Finding(
-            "too few draws",
-            f"{seen.result.num_draws} draws a chain are too few to tell anything.",
-            "more steps, or less thinning.",
-        )
+        yield _too_few(seen.result)
         return
     if not seen.is_finite:
         yield Finding(

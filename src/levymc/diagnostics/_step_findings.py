@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -100,7 +101,7 @@ def _stuck(seen: Evidence) -> Iterator[Finding]:
     rates = seen.is_moved.mean(axis=1)
     acceptance = seen.info("acceptance_rate")
     if acceptance is not None:
-        rates = np.minimum(rates, acceptance.mean(axis=1))
+        rates = np.fmin(rates, _mean_known(acceptance))
     stays = np.array([_longest_stay(moved) for moved in seen.is_moved])
     share, least = LONGEST_STAY
     chains = np.flatnonzero((rates < FEWEST_MOVES) | (stays > max(share * num_draws, least)))
@@ -111,6 +112,13 @@ def _stuck(seen: Evidence) -> Iterator[Finding]:
             f"{num_draws} draws in a row.",
             f"a smaller {size_option(seen)}, and starts where the density is not tiny.",
         )
+
+
+def _mean_known(rates: np.ndarray) -> Any:
+    """Along the last axis, of those that are known; NaN where none is."""
+    is_known = ~np.isnan(rates)
+    with np.errstate(invalid="ignore"):
+        return np.where(is_known, rates, 0.0).sum(axis=-1) / is_known.sum(axis=-1)
 
 
 def _longest_stay(is_moved: np.ndarray) -> int:
@@ -130,7 +138,7 @@ def _acceptance(seen: Evidence) -> Iterator[Finding]:
     acceptance = seen.info("acceptance_rate")
     if acceptance is None or seen.is_unadjusted:
         return
-    rate = float(acceptance.mean())
+    rate = float(_mean_known(acceptance.ravel()))
     low, high = ACCEPTANCE
     if FEWEST_MOVES <= rate < low:
         yield Finding(

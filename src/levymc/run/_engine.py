@@ -23,6 +23,7 @@ from jaxtyping import Array
 from levymc.algorithms import Info, Layout, Spread
 
 from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
+from ._settled import computed_by
 from .observe import Observer
 
 Leaves = list[Array]
@@ -53,6 +54,7 @@ class Recipe(NamedTuple):
     is_dense: something is kept or observed at every step.
     keeps_all: it is kept at every step, so that there is no info to merge.
     sees_all: whatever is kept is observed, too.
+    computed: what functions compute that are not settled (see `_settled`); None if all are.
     """
 
     algorithm: Any
@@ -67,6 +69,7 @@ class Recipe(NamedTuple):
     keeps_all: bool
     sees_all: bool
     key_kind: str
+    computed: Any = None
 
 
 class Carry(NamedTuple):
@@ -229,6 +232,22 @@ def keys_of_epoch(keys: Array, epoch: int, kind: str) -> Array:
 def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
     """The algorithm with these numbers."""
     return jax.tree.unflatten(recipe.algorithm, parameters)
+
+
+def step_computed(recipe: Recipe, parameters: Leaves, position: Any, source: Source) -> Any:
+    """What the start and a step of one chain compute, from all that they read at the moment."""
+    data = jax.tree.unflatten(recipe.data, source.feed.take(0, 0)[0])
+    each = [
+        leaf if axis is None else leaf[0]
+        for leaf, axis in zip(parameters, recipe.chain_axes, strict=True)
+    ]
+
+    def whole(parameters: Leaves, data: Any, position: Any) -> Any:
+        key = jax.random.key(0, impl=recipe.key_kind)
+        state = rebuild(recipe, parameters).init(position, rng_key=key)
+        return _step(recipe)(key, parameters, _batch_at(recipe, data, 0), state)
+
+    return computed_by(whole, each, data, position)
 
 
 @lru_cache(maxsize=64)

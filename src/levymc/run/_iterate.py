@@ -47,8 +47,10 @@ from ._engine import (
     compile_program,
     keys_of_epoch,
     rebuild,
+    step_computed,
 )
 from ._minibatches import source_of
+from ._settled import Settling, computed_by, is_fixed
 from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
@@ -326,7 +328,9 @@ def start(
 ) -> Started:
     """From the arguments of a run to its chains, all checked."""
     num_chains, typed_key = _count_chains(initial_positions), check_key(key)
-    structure, parameters, axes = _numbers_of(_prepared(algorithm, initial_positions), num_chains)
+    settling = Settling(_of_one_chain(initial_positions))
+    used = _prepared(algorithm, initial_positions, settling)
+    structure, parameters, axes = _numbers_of(used, num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
     observers = _check_observers(observe)
     if mesh is not None:
@@ -349,6 +353,7 @@ def start(
         sees_all=plan.seen in (Every(1), plan.kept),
         key_kind=str(jax.random.key_impl(typed_key)),
     )
+    recipe = recipe._replace(computed=_computed(recipe, parameters, settling, source))
     _check_batch(recipe, parameters, initial_positions, source)
     if source.mesh is not None or source.layout is not None:
         _check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
@@ -466,11 +471,25 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
     return structures.pop(), numbers, tuple(None if same else 0 for same in are_same)
 
 
-def _prepared(algorithm: Any, positions: Any) -> Any:
+def _prepared(algorithm: Any, positions: Any, settling: Settling) -> Any:
     """The algorithm, or each of several, for chains that start there."""
     if isinstance(algorithm, list | tuple) and not hasattr(algorithm, "_fields"):
-        return [as_algorithm(one).prepared(positions) for one in algorithm]
-    return as_algorithm(algorithm).prepared(positions)
+        return [settling.settle(as_algorithm(one)).prepared(positions) for one in algorithm]
+    return settling.settle(as_algorithm(algorithm)).prepared(positions)
+
+
+def _computed(recipe: Recipe, parameters: Leaves, settling: Settling, source: Source) -> Any:
+    """What the functions of a run compute now that nobody else has looked at."""
+    parts = []
+    if settling.is_opaque:
+        parts.append(step_computed(recipe, parameters, settling.position, source))
+    if recipe.keep is not None and not is_fixed(recipe.keep):
+        parts.append(computed_by(recipe.keep, settling.position))
+    parts += [
+        computed_by(lambda x, seen=seen: seen.update(seen.init(x), x, 1.0), settling.position)
+        for seen in recipe.observers
+    ]
+    return tuple(parts)
 
 
 def _tabulated(algorithm: Any) -> Any:

@@ -79,14 +79,34 @@ def extras() -> dict[str, str]:
         requirements = metadata.requires("levymc") or []
     except metadata.PackageNotFoundError:
         return {"unknown": "levymc is not installed as a package here"}
-    needed: dict[str, list[str]] = {}
+    needed = _needed(requirements)
+    shown = sorted(set(needed) - {"dev", "bench", "docs"})
+    return {name: _state(name, needed[name]) for name in shown}
+
+
+def _needed(requirements: list[str]) -> dict[str, list[str]]:
+    """The packages of each extra, with those of the extras that it contains."""
+    own: dict[str, list[str]] = {}
+    contained: dict[str, list[str]] = {}
     for line in requirements:
-        match = re.match(r"([\w.-]+).*?;.*extra == [\"'](\w+)[\"']", line)
-        if match and match[2] not in ("dev", "bench", "docs"):
-            needed.setdefault(match[2], [])
-            if match[1] != "levymc":
-                needed[match[2]].append(match[1])
-    return {name: _state(name, packages) for name, packages in sorted(needed.items())}
+        match = re.match(r"([\w.-]+)(?:\[([\w,.\- ]*)\])?.*?;.*extra == [\"']([\w-]+)[\"']", line)
+        if match is None:
+            continue
+        package, inside, extra = match.groups()
+        own.setdefault(extra, [])
+        if package == "levymc":
+            contained.setdefault(extra, []).extend(re.findall(r"[\w.-]+", inside or ""))
+        else:
+            own[extra].append(package)
+
+    def whole(extra: str, above: tuple[str, ...] = ()) -> list[str]:
+        found = list(own.get(extra, []))
+        for other in contained.get(extra, []):
+            if other not in (*above, extra):
+                found += whole(other, (*above, extra))
+        return list(dict.fromkeys(found))
+
+    return {extra: whole(extra) for extra in own}
 
 
 def _state(extra: str, packages: list[str]) -> str:

@@ -97,7 +97,10 @@ def _run(config: Demo, sampler: Sampler, key: Any) -> Result:
 
 def _auto(config: Demo, key: Any) -> Result:
     starts = jnp.full(config.auto_starts, well.LEFT_MINIMUM)
-    return levymc.auto(well.target, key, starts, budget=config.auto_budget, progress=False)
+    result = levymc.auto(well.target, key, starts, budget=config.auto_budget, progress=False)
+    if result.is_interrupted:
+        raise KeyboardInterrupt  # which is heard there: a part of a run is no result
+    return result
 
 
 def _end(config: Demo, name: str, result: Result) -> float:

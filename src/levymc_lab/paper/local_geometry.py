@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -72,6 +73,15 @@ class LocalGeometry:
     num_flmc_steps: int
     num_step_sizes: int = 5
     samplers: tuple[str, ...] = ("ULA", "SGLD", "FLA", "FLMC", *ADJUSTED)
+
+
+def needs(config: LocalGeometry) -> None:
+    """Refuse at once where effective draws are to be counted, and cannot be."""
+    if set(ADJUSTED) & set(config.samplers) and find_spec("arviz") is None:
+        raise ValueError(
+            "local-geometry counts effective draws by ArviZ, which is not installed: "
+            "pip install 'levymc[arviz]'."
+        )
 
 
 def cells(config: LocalGeometry) -> list[Cell]:
@@ -449,4 +459,5 @@ EXPERIMENT = Experiment(
     checks=checks,
     verdict=verdict,
     figures=figures,
+    needs=needs,
 )

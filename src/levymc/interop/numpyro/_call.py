@@ -1,15 +1,14 @@
 """A model with its arguments, and what it computes, to be told from another."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 
 from levymc._checks import is_traced
-from levymc.run import fingerprint
+from levymc.run import fingerprint, numbers_of, programs_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -59,31 +58,11 @@ def computed(function: Callable[[Any], Any], example: Any) -> str | None:
     that are not known yet.  The function must be new, as JAX remembers what it has traced.
     """
     whole, shapes = jax.make_jaxpr(function, return_shape=True)(example)
-    programs = list(_programs(whole))
-    numbers = [number for program in programs for number in _numbers(program)]
+    programs = list(programs_of(whole))
+    numbers = [number for program in programs for number in numbers_of(program)]
     names = {operation.primitive.name for program in programs for operation in program.eqns}
     if is_traced(numbers) or any("callback" in name for name in names):
         return None
     text = np.frombuffer(f"{whole} {shapes}".encode(), np.uint8)
     plain = [jax.random.key_data(number) if _is_key(number) else number for number in numbers]
     return fingerprint([text, *plain])
-
-
-def _programs(program: Any) -> Iterator[Any]:
-    """A program, and those that its operations contain."""
-    yield program
-    for leaf in _parameters(program):
-        if isinstance(leaf, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr):
-            yield from _programs(leaf)
-
-
-def _numbers(program: Any) -> list[Any]:
-    """The arrays in a program, which its text leaves out."""
-    atoms = [*program.outvars, *(atom for line in program.eqns for atom in line.invars)]
-    literals = [atom.val for atom in atoms if isinstance(atom, jax.extend.core.Literal)]
-    arrays = [leaf for leaf in _parameters(program) if isinstance(leaf, np.ndarray | jax.Array)]
-    return [*getattr(program, "consts", ()), *literals, *arrays]
-
-
-def _parameters(program: Any) -> list[Any]:
-    return [leaf for line in program.eqns for leaf in jax.tree.leaves(list(line.params.values()))]

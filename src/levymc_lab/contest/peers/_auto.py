@@ -24,6 +24,8 @@ def auto(problem: Problem, key: Any, budget: int) -> Outcome:
     found = levymc.auto(  # type: ignore[attr-defined, unused-ignore]
         problem.logdensity_fn, key_run, starts, budget=budget, progress=False
     )
+    if found.is_interrupted:
+        raise KeyboardInterrupt  # which is heard there: a part of a run is no result
     return Outcome(
         np.asarray(found.positions),
         int(sum(found.evaluations.values())),
