@@ -16,8 +16,7 @@ def model(y):
 data = 2.0
 
 fit = levymc.interop.numpyro.sample(model, jax.random.key(0), data)
-print(fit.report)
-arviz.summary(fit.to_arviz())
+print(fit.report, arviz.summary(fit.to_arviz()))
 
 assert not fit.is_flagged
 assert abs(float(fit.to_arviz().posterior["mean"].mean()) - 1.8) < 0.3

@@ -11,8 +11,7 @@ with pm.Model() as model:
     pm.Normal("y", mean, 1.0, observed=2.0)
 
 fit = levymc.interop.pymc.sample(model, jax.random.key(0))
-print(fit.report)
-arviz.summary(fit.to_arviz())
+print(fit.report, arviz.summary(fit.to_arviz()))
 
 assert not fit.is_flagged
 assert abs(float(fit.to_arviz().posterior["mean"].mean()) - 1.8) < 0.3

@@ -453,7 +453,7 @@ def _draw_spread(axes: Axes, table: Table) -> None:
 EXPERIMENT = Experiment(
     name="euler-convergence",
     title="Corollary 1 where its hypotheses are met",
-    paper_item="Corollary 1, its hypotheses met",
+    paper_item="Corollary 1, as stated",
     question="Does Euler's chain converge with decreasing steps where H1 and H2 hold, and what is "
     "its order?",
     profiles={

@@ -280,7 +280,7 @@ def _draw_theory(axes: Axes, tables: Tables, function: str) -> None:
 EXPERIMENT = Experiment(
     name="weak-convergence",
     title="Decreasing steps against a constant one",
-    paper_item="Corollary 1, beyond its hypotheses",
+    paper_item="Corollary 1, beyond it",
     question="Does the weighted estimator converge with decreasing steps, and at which rate?",
     profiles={
         "quick": WeakConvergence(num_repeats=32, last=12),
