@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import levymc
-from levymc.run._settled import Computed, Settling, settled
+from levymc._settled import Computed, Settling, settled
 
 STARTS = jnp.zeros((4, 2))
 

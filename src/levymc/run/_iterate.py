@@ -25,6 +25,7 @@ from levymc._checks import (
     check_position,
     output_shapes,
 )
+from levymc._settled import Settling, computed_by, is_fixed
 from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
@@ -50,7 +51,6 @@ from ._engine import (
     step_computed,
 )
 from ._minibatches import source_of
-from ._settled import Settling, computed_by, is_fixed
 from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer

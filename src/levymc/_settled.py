@@ -20,7 +20,6 @@ from jax.tree_util import Partial
 
 from levymc._checks import is_traced
 from levymc._trees import ByIdentity, hashable, is_module
-from levymc.drifts import Drift
 
 T = TypeVar("T")
 
@@ -159,7 +158,11 @@ def _bits(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-# Algorithms.
+# Algorithms and their parts.
+
+
+class OfPositions:
+    """What has no functions but those of a position, whatever their fields are called."""
 
 
 class Settling:
@@ -198,7 +201,7 @@ class Settling:
         before = {name: getattr(node, name) for name in fields}
         after = {
             name: self._settled(
-                value, is_of_position=isinstance(node, Drift) or name.endswith("_fn")
+                value, is_of_position=isinstance(node, OfPositions) or name.endswith("_fn")
             )
             for name, value in before.items()
         }
