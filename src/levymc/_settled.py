@@ -19,7 +19,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from levymc._checks import is_traced
-from levymc._trees import ByIdentity, hashable, is_module
+from levymc._trees import ByIdentity, hashable, is_module, static_fields
 
 T = TypeVar("T")
 
@@ -178,14 +178,14 @@ class Settling:
 
     def settle(self, node: T) -> T:
         """The same with its functions of a position settled."""
-        return self._settled(node, is_of_position=False)
+        return self._settled(node, is_of_position=False, is_static=False)
 
-    def _settled(self, node: Any, *, is_of_position: bool) -> Any:
+    def _settled(self, node: Any, *, is_of_position: bool, is_static: bool) -> Any:
         if isinstance(node, PLAIN) or is_traced(node):
             return node
         if is_module(node):
             return self._module(node)
-        if isinstance(node, Partial):
+        if isinstance(node, Partial) and not is_static:
             inside = (node.args, node.keywords)
             return Partial(self._function(node.func, *inside), *node.args, **node.keywords)
         if is_of_position and callable(node):
@@ -198,10 +198,13 @@ class Settling:
 
     def _module(self, node: Any) -> Any:
         fields = [field.name for field in dataclasses.fields(node) if field.init]
+        static = static_fields(node)
         before = {name: getattr(node, name) for name in fields}
         after = {
             name: self._settled(
-                value, is_of_position=isinstance(node, OfPositions) or name.endswith("_fn")
+                value,
+                is_of_position=isinstance(node, OfPositions) or name.endswith("_fn"),
+                is_static=name in static,
             )
             for name, value in before.items()
         }

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import levymc
 from levymc._settled import Computed, Settling, settled
@@ -156,6 +157,15 @@ def test_the_same_function_compiles_nothing_again():
         change(y)
         mean_of(levymc.levy_walk(function, 1.0))
     assert levymc.run._engine.compile_program.cache_info().misses == before
+
+
+def test_the_same_function_with_numbers_compiles_nothing_again():
+    function = Partial(lambda width, x: of_a_global(x / width), 2.0)
+    for algorithm in (levymc.levy_walk(function, 1.0), levymc.flmc(function, 0.1, 1.5)):
+        mean_of(algorithm)
+        before = levymc.run._engine.compile_program.cache_info().misses
+        mean_of(algorithm)
+        assert levymc.run._engine.compile_program.cache_info().misses == before
 
 
 def test_numbers_are_compared_bit_by_bit():
