@@ -1,9 +1,9 @@
-"""Functions as they are when a run begins, which compiled programs are found by.
+"""Functions as they are when a run begins or a drift is called, which programs are found by.
 
 A program is found again by the functions that it was made from.  What these read, such as an
 attribute of an object or a variable of a notebook, may have changed since, and the same function
-would find the program of before.  So each is traced where it enters, once a run, and one that
-computes something else than before becomes another function.
+would find the program of before.  So each is traced where it enters, once a run or a call, and one
+that computes something else than before becomes another function.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from levymc._checks import is_traced
+from levymc._checks import is_in_program, is_traced
 from levymc._trees import ByIdentity, hashable, is_module, static_fields
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Settled:
 _KEPT: dict[Any, Settled] = {}
 
 
-def settled(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
+def settled(function: Callable[..., Any], *examples: Any, **named: Any) -> Callable[..., Any]:
     """The function, by the same object as long as it computes the same of arguments like these.
 
     What functions of Python compute that it calls back is not seen.
@@ -53,8 +53,10 @@ def settled(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
     if isinstance(function, Settled):
         return function
     known: Callable[..., Any] = hashable(function)
-    computed = computed_by(function, *examples)
+    computed = computed_by(function, *examples, **named)
     if computed is None:  # who uses it will see why
+        return known
+    if is_traced(computed.numbers):  # it was made for this alone, and is not to be kept
         return known
     found = _KEPT.pop((known, computed), None) or Settled(known)
     _KEPT[known, computed] = found  # as the latest
@@ -69,11 +71,11 @@ class Computed:
     Large arrays are compared, by their identity first, and not hashed.
     """
 
-    def __init__(self, function: Callable[..., Any], *examples: Any) -> None:
-        # A new function, as JAX remembers what it has traced.
-        traced, shapes = jax.make_jaxpr(lambda *given: function(*given), return_shape=True)(
-            *examples
-        )
+    def __init__(self, function: Callable[..., Any], *examples: Any, **named: Any) -> None:
+        def anew(*given: Any, **more: Any) -> Any:  # as JAX remembers what it has traced
+            return function(*given, **more)
+
+        traced, shapes = jax.make_jaxpr(anew, return_shape=True)(*examples, **named)
         programs = list(programs_of(traced))
         numbers = [number for program in programs for number in numbers_of(program)]
         small = [number for number in numbers if _is_small(number)]
@@ -93,10 +95,10 @@ class Computed:
         )
 
 
-def computed_by(function: Callable[..., Any], *examples: Any) -> Computed | None:
+def computed_by(function: Callable[..., Any], *examples: Any, **named: Any) -> Computed | None:
     """What it computes; None where it cannot be traced."""
     try:
-        return Computed(function, *examples)
+        return Computed(function, *examples, **named)
     except Exception:  # whatever a function may do with what it does not expect
         return None
 
@@ -217,13 +219,23 @@ class Settling:
             return function
         known = hashable(function)
         if args or named:
-            found = settled(known, *args, self.position) if not named else known
+            found = settled(known, *args, self.position, **named)
         else:
             if known not in self._known:
                 self._known[known] = settled(known, self.position)
             found = self._known[known]
         self.is_opaque |= not isinstance(found, Settled)
         return found
+
+
+def as_now(node: T, position: Any) -> T:
+    """A drift, say, with its functions settled, where one is asked for at a position.
+
+    As it is inside of a program that is being traced: it was settled before, or its program is new.
+    """
+    if is_traced((node, position)) or is_in_program():
+        return node
+    return Settling(position).settle(node)
 
 
 def is_fixed(node: Any) -> bool:
