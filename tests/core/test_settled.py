@@ -288,6 +288,22 @@ def test_stationarity_is_of_the_data_that_there_are():
             assert bool(diagnostics.stationarity(result, function, 1.5, drift=drift)) == (y == 0)
 
 
+def test_step_sizes_are_looked_at_as_they_are():
+    model = Model(0.1)
+
+    def step_size(n):
+        return jnp.where(n > 3, model.y, 0.1)
+
+    def run():
+        algorithm = levymc.fla(of_a_global, step_size, 1.7)
+        return levymc.sample(algorithm, jax.random.key(0), STARTS, 8, progress=False)
+
+    run()
+    model.y = -0.1
+    with pytest.raises(ValueError, match="positive and finite at every step"):
+        run()
+
+
 def test_in_a_program_nothing_is_settled():
     drift = MAKERS["centered"](of_a_global)
     assert as_now(drift, 0.5) is not drift
