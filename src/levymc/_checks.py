@@ -32,6 +32,11 @@ def is_traced(value: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
 
 
+def is_in_program() -> bool:
+    """Whether a program is being traced, in which all is traced that is not asked to be known."""
+    return is_traced(jnp.zeros(()) + 0)
+
+
 def check_real(name: str, value: Any, remedy: str) -> None:
     """Refuse what is not a real number or array of them, and NaN and infinity among them."""
     for leaf in _known_leaves(value):

@@ -9,7 +9,7 @@ import jax
 from jax.tree_util import Partial
 
 T = TypeVar("T")
-_MODULES: set[type] = set()
+_MODULES: dict[type, tuple[str, ...]] = {}  # with their static fields
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -32,7 +32,7 @@ def module(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
         names = [field.name for field in dataclasses.fields(made)]  # type: ignore[arg-type]
         data = [name for name in names if name not in static]
         jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
-        _MODULES.add(made)
+        _MODULES[made] = static
         return made
 
     return register
@@ -41,6 +41,11 @@ def module(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
 def is_module(thing: Any) -> bool:
     """Whether it is an object of such a class."""
     return type(thing) in _MODULES
+
+
+def static_fields(thing: Any) -> tuple[str, ...]:
+    """The names of those fields of such an object that are part of programs."""
+    return _MODULES[type(thing)]
 
 
 class ByIdentity:

@@ -13,9 +13,9 @@ import pytest
 from jax.tree_util import Partial
 
 import levymc
-from levymc import drifts, targets
+from levymc import _settled, drifts, targets
 from levymc.riesz import kernel_constant
-from levymc.run import _iterate, _settled
+from levymc.run import _iterate
 
 ALPHAS = (1.05, 1.9)
 POINTS = 16

@@ -14,6 +14,7 @@ LAYERS = (
     "_checks",
     "_workdir",
     "_trees",
+    "_settled",
     "_cache",
     "_native",
     "stable",
@@ -49,7 +50,7 @@ PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
 # Private to the project, not to a package.
-SHARED = {"_cache", "_checks", "_interrupt", "_native", "_trees", "_workdir"}
+SHARED = {"_cache", "_checks", "_interrupt", "_native", "_settled", "_trees", "_workdir"}
 
 
 def module_name(path: Path) -> str:

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import levymc
-from levymc.run._settled import Computed, Settling, settled
+from levymc import _settled, diagnostics, drifts, theory
+from levymc._settled import Computed, Settling, as_now, settled
 
 STARTS = jnp.zeros((4, 2))
 
@@ -158,6 +160,15 @@ def test_the_same_function_compiles_nothing_again():
     assert levymc.run._engine.compile_program.cache_info().misses == before
 
 
+def test_the_same_function_with_numbers_compiles_nothing_again():
+    function = Partial(lambda width, x: of_a_global(x / width), 2.0)
+    for algorithm in (levymc.levy_walk(function, 1.0), levymc.flmc(function, 0.1, 1.5)):
+        mean_of(algorithm)
+        before = levymc.run._engine.compile_program.cache_info().misses
+        mean_of(algorithm)
+        assert levymc.run._engine.compile_program.cache_info().misses == before
+
+
 def test_numbers_are_compared_bit_by_bit():
     def of(y):
         return Computed(lambda x: jnp.sum(x * y), jnp.zeros(3))
@@ -186,3 +197,138 @@ def test_a_function_of_ours_that_calls_itself_may_read_what_changes():
     settling = Settling(1.0)
     assert settling.settle(again) is again
     assert settling.is_opaque
+
+
+MAKERS = {
+    "panels": lambda function: drifts.quadrature(function, 1.5),
+    "fixed reach": lambda function: drifts.quadrature(function, 1.5, radius=20.0),
+    "centered": lambda function: drifts.centered_difference(
+        function, 1.5, spacing=0.1, num_terms=50
+    ),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_drift_that_is_called_is_of_the_data_that_there_are(kind, make):
+    """It moves with them: one made before they changed, and one made anew."""
+    function, change = kind()
+    change(0.0)
+    old = make(function)
+    expected = float(old(0.25))
+    for y in (2.0, 0.0):
+        change(y)
+        for drift in (old, make(function)):
+            np.testing.assert_allclose(drift(0.25 + y), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["panels", "fixed reach"])
+@pytest.mark.parametrize("named", [False, True])
+def test_numbers_of_a_function_leave_it_what_it_reads(named, name):
+    def of(x, width):
+        return of_a_global(x / width)
+
+    function = Partial(of, width=2.0) if named else Partial(lambda width, x: of(x, width), 2.0)
+    _, change = read_from_a_global()
+    change(0.0)
+    drift = MAKERS[name](function)
+    expected = float(drift(0.5))
+    change(2.0)
+    np.testing.assert_allclose(drift(4.5), expected, rtol=1e-4)
+
+
+def test_the_radius_of_a_drift_is_of_the_data_that_there_are():
+    model = Model(0.01)
+
+    def radius(x):
+        return model.y + 0 * x
+
+    drift = drifts.quadrature(of_a_global, 1.5, radius=radius)
+    near = float(drift(0.5))
+    model.y = 20.0
+    far = drifts.quadrature(of_a_global, 1.5, radius=20.0)(0.5)
+    assert drift(0.5) == far != near
+
+
+def test_exploration_is_of_the_data_that_there_are():
+    """A function that nobody has seen is explored anew."""
+    function, change = method()
+    starts = np.zeros((3, 2))
+    for y in (0.0, 3.0):
+        change(y)
+        for made, seen in (
+            (drifts.quadrature(function, 1.5), drifts.quadrature(lambda x: function(x), 1.5)),
+            (
+                drifts.quadrature(function, 1.5).prepared(starts),
+                drifts.quadrature(lambda x: function(x), 1.5).prepared(starts),
+            ),
+        ):
+            np.testing.assert_array_equal(made.breaks, seen.breaks)
+            assert np.max(made.breaks) > y + 1
+
+
+def test_what_is_seen_of_a_drift_on_a_line_is_of_the_data_that_there_are():
+    function, change = method()
+    drift = drifts.leading_term(function, 1.5)
+    for look in (theory.check_growth, theory.check_lyapunov, theory.check_lipschitz):
+        for y in (0.0, 30.0):
+            change(y)
+            anew = drifts.leading_term(lambda x: function(x), 1.5)
+            assert look(drift, reach=100.0).numbers == look(anew, reach=100.0).numbers
+
+
+def test_stationarity_is_of_the_data_that_there_are():
+    function, change = method()
+    draws = np.random.default_rng(0).normal(size=(4, 200))
+    result = levymc.Result(draws, np.ones((4, 200)), None)
+    given = MAKERS["centered"](function)
+    for drift in (None, given):
+        for y in (0.0, 3.0):
+            change(y)
+            assert bool(diagnostics.stationarity(result, function, 1.5, drift=drift)) == (y == 0)
+
+
+def test_step_sizes_are_looked_at_as_they_are():
+    model = Model(0.1)
+
+    def step_size(n):
+        return jnp.where(n > 3, model.y, 0.1)
+
+    def run():
+        algorithm = levymc.fla(of_a_global, step_size, 1.7)
+        return levymc.sample(algorithm, jax.random.key(0), STARTS, 8, progress=False)
+
+    run()
+    model.y = -0.1
+    with pytest.raises(ValueError, match="positive and finite at every step"):
+        run()
+
+
+def test_in_a_program_nothing_is_settled():
+    drift = MAKERS["centered"](of_a_global)
+    assert as_now(drift, 0.5) is not drift
+    for mapped in (jax.jit, jax.grad, lambda f: lambda x: jax.vmap(f)(jnp.ones(2) * x)):
+
+        @mapped
+        def call(x):
+            assert as_now(drift, x) is drift
+            return x
+
+        call(0.5)
+
+    @jax.jit
+    def of_a_constant(x):
+        assert as_now(drift, 0.5) is drift
+        return x
+
+    of_a_constant(0.5)
+
+
+def test_a_function_that_holds_a_tracer_is_not_kept():
+    kept = dict(_settled._KEPT)
+
+    def at(width):
+        return MAKERS["centered"](lambda x: -(x**2) / width)(0.53)
+
+    assert jax.grad(at)(2.0) > 0  # no node is at the mode
+    assert kept == _settled._KEPT

@@ -11,8 +11,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from levymc._checks import check_count, check_key, check_scalar_output
+from levymc._settled import settled
 from levymc.drifts import LogDensity
-from levymc.run import Result, settled
+from levymc.run import Result
 
 from ._tail_map import TailMap, fit, flat_draws
 

@@ -11,8 +11,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from levymc._checks import check_floating
+from levymc._settled import settled
 from levymc.drifts import LogDensity
-from levymc.run import settled
 
 SMALLEST_BATCH = 16
 

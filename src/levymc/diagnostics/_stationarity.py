@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from levymc import drifts
 from levymc._checks import check_alpha, check_count, check_interval, check_real, like
+from levymc._settled import as_now
 from levymc._trees import leaf_names
 from levymc.drifts import LogDensity
 from levymc.run import Result
@@ -260,7 +261,9 @@ def _evenly(result: Result, most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _drift_at(result: Result, drift: drifts.Drift, draws: np.ndarray) -> np.ndarray:
-    of_vectors = flat_function(result, lambda position: ravel_pytree(drift(position))[0])
+    one = jax.tree.map(lambda leaf: np.asarray(leaf[0, 0]), result.positions)
+    now = as_now(drift, one)
+    of_vectors = flat_function(result, lambda position: ravel_pytree(now(position))[0])
     return at_points(*of_vectors)(draws.reshape(-1, draws.shape[2])).reshape(draws.shape)
 
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from levymc._checks import as_parameter, check_alpha, check_count, check_positive, known_alpha
+from levymc._settled import as_now
 from levymc._trees import module
 from levymc.riesz import unchecked_coefficients
 
@@ -84,7 +85,7 @@ class CenteredDifference(Drift):
         return Evaluations(density=1, gradient=2 * self.num_terms + 1)
 
     def evaluate(self, position: Position) -> SignedLog:
-        return _evaluate(self, position)
+        return _evaluate(as_now(self, position), position)
 
 
 @jax.jit  # step by step it would be slow

@@ -18,6 +18,7 @@ from levymc._checks import (
     known_alpha,
     spread,
 )
+from levymc._settled import OfPositions
 from levymc._trees import module
 from levymc.riesz import leading_coefficient
 
@@ -92,7 +93,7 @@ class Evaluations(NamedTuple):
     gradient: int
 
 
-class Drift:
+class Drift(OfPositions):
     """A drift b: call it for b(position), a pytree like the position.
 
     The exact drift grows like 1/φ and overflows every float at barriers and in tails; `signed_log`

@@ -11,7 +11,8 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from levymc._checks import is_traced
+from levymc._checks import is_in_program, is_traced
+from levymc._settled import as_now
 
 from ._landscape import MOST_POINTS, Landscape, explore, stacked
 
@@ -87,17 +88,20 @@ def explored(
     `centers` has a row for each coordinate.  None where the log density cannot be looked at, or
     where there are too many coordinates.
     """
-    if is_traced((logdensity, positions)) or not _is_scalar(logdensity, positions):
+    if is_traced((logdensity, positions)):
         return None
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), positions)
+    if not _is_scalar(logdensity, one):
+        return None
+    logdensity = as_now(logdensity, one)
     leaves, structure = jax.tree.flatten(positions)
     arrays = tuple(_Frozen(np.asarray(leaf)) for leaf in leaves)
     arguments = (structure, arrays, _Frozen(centers), _Frozen(scales))
     is_alone = not (logdensity.args or logdensity.keywords)
     can_remember = is_alone and _is_hashable(logdensity.func)
     # Inside a program that is being traced, numbers are traced, too, unless they are asked not to.
-    is_inside = is_traced(jnp.zeros(()) + 0)
     try:
-        with jax.ensure_compile_time_eval() if is_inside else nullcontext():
+        with jax.ensure_compile_time_eval() if is_in_program() else nullcontext():
             if can_remember:
                 return _remembered(logdensity.func, *arguments)
             return _explored(logdensity, *arguments)
@@ -105,13 +109,10 @@ def explored(
         return None
 
 
-def _is_scalar(logdensity: Partial, positions: Any) -> bool:
-    """Whether it gives one real number for such positions; who calls the drift is told if not."""
-    example = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), positions
-    )
+def _is_scalar(logdensity: Partial, position: Any) -> bool:
+    """Whether it gives one real number for such a position; who calls the drift is told if not."""
     try:
-        shape = jax.eval_shape(logdensity, example)
+        shape = jax.eval_shape(logdensity, position)
     except Exception:  # whatever it does with a position that it does not expect
         return False
     return getattr(shape, "shape", None) == () and jnp.issubdtype(shape.dtype, jnp.floating)

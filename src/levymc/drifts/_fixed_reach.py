@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from levymc._checks import as_parameter, is_traced
+from levymc._settled import as_now
 from levymc._trees import module
 from levymc.riesz import KernelQuadrature, KernelRule, kernel_quadrature
 
@@ -66,7 +67,7 @@ class FixedReach(Drift):
         return Evaluations(2 * self.num_nodes + 1, int(dict(self.anchored)["float64"]))
 
     def evaluate(self, position: Position) -> SignedLog:
-        return _evaluate(self, position)
+        return _evaluate(as_now(self, position), position)
 
 
 @jax.jit  # step by step it would be slow

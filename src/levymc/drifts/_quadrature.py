@@ -18,6 +18,7 @@ from levymc._checks import (
     is_traced,
     like,
 )
+from levymc._settled import as_now
 from levymc._trees import as_partial, module
 
 from . import _panels
@@ -185,7 +186,7 @@ class Quadrature(Drift):
     def evaluate(self, position: Position) -> Estimated:
         check_floating("position", position)
         whole = dataclasses.replace(self, logdensity_fn=as_partial(self.logdensity_fn))
-        found = _evaluate(whole, jax.tree.map(_widened, position))
+        found = _evaluate(as_now(whole, position), jax.tree.map(_widened, position))
 
         def narrowed(part: Any) -> Any:
             return jax.tree.map(lambda leaf, x: leaf.astype(jnp.result_type(x)), part, position)

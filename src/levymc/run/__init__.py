@@ -21,6 +21,3 @@ from ._sample import load as load
 from ._sample import resume as resume
 from ._sample import sample as sample
 from ._sample import work as work
-from ._settled import numbers_of as numbers_of
-from ._settled import programs_of as programs_of
-from ._settled import settled as settled

@@ -20,10 +20,10 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
+from levymc._settled import computed_by
 from levymc.algorithms import Info, Layout, Spread
 
 from ._hoist import THREEFRY, Hoisted, folded, hoist, is_written_out
-from ._settled import computed_by
 from .observe import Observer
 
 Leaves = list[Array]

@@ -1,5 +1,6 @@
 """The loop over steps that everything sits on: start a run, march through it, look at it."""
 
+import dataclasses
 import time
 import warnings
 from collections import deque
@@ -25,6 +26,7 @@ from levymc._checks import (
     check_position,
     output_shapes,
 )
+from levymc._settled import Settling, computed_by, is_fixed, settled
 from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
 
 from ._engine import (
@@ -50,7 +52,6 @@ from ._engine import (
     step_computed,
 )
 from ._minibatches import source_of
-from ._settled import Settling, computed_by, is_fixed
 from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
@@ -407,11 +408,19 @@ def ready(started: Started) -> Run:
         recipe.key_kind,
         algorithm.name,
         algorithm.is_exact,
-        algorithm.step_schedule,
+        _as_now(algorithm.step_schedule),
         source.batch_size,
         jnp.result_type(*jax.tree.leaves(positions)),
         source.mesh is not None,
     )
+
+
+def _as_now(schedule: schedules.Schedule | None) -> schedules.Schedule | None:
+    """A schedule whose step sizes are looked at as they are now."""
+    if not isinstance(schedule, schedules.FromFunction):
+        return schedule
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    return dataclasses.replace(schedule, function=settled(schedule.function, step))
 
 
 def placed_run(started: Started, mesh: Mesh | None) -> Run:

@@ -171,10 +171,15 @@ class Result:
                 sampler keeps it, as those of `levymc.auto` do.
 
         Raises:
-            ValueError: names that do not fit the variables; no draws were kept.
+            ValueError: names that do not fit the variables; no draws were made or kept.
             ImportError: without ArviZ.
         """
         self._need_positions()
+        if not self.num_draws:
+            raise ValueError(
+                f"A result must have draws for ArviZ, got {self.num_chains} chains × 0 draws, as "
+                "of a run that was stopped before its first. Run it longer."
+            )
         posterior = {name: np.asarray(leaf) for name, leaf in named_leaves(self.positions).items()}
         stats = dict(self.statistics)
         if np.ptp(self.weights):

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from levymc import drifts
 from levymc._checks import check_interval, check_scalar_output
+from levymc._settled import as_now
 
 from ._answer import Answer, proved, seen
 from ._line import HALVINGS, TOLERANCE, Line, breaks, compiled, exponents, growing, line, slope
@@ -22,8 +23,9 @@ LinearDrift = type(drifts.stable_target(2.0))
 
 
 class Seen(NamedTuple):
-    """A drift at the points of a line."""
+    """A drift at the points of a line; those that look for modes have done so around its center."""
 
+    drift: drifts.Drift
     line: Line
     sign: np.ndarray
     log_size: np.ndarray
@@ -205,7 +207,7 @@ def check_lipschitz(
     if growth > TOLERANCE:
         words = f"Far out the slope of the drift grows {growing('|x|', growth)}."
         return seen("Lipschitz", False, words, where.words, constant=constant, growth=growth)
-    jumps = breaks(lambda x: _signed(drift, where, x).values, where.points)
+    jumps = breaks(lambda x: _seen(found.drift, where, x).values, where.points)
     refined = jumps / np.diff(where.points) * 2**HALVINGS
     torn = np.flatnonzero(refined > STEEPER * constant)
     if torn.size:
@@ -262,7 +264,9 @@ def check_growth(
 
 
 def _drift_on(drift: Any, where: Line) -> Seen:
-    found = _signed(drift, where, where.points)
+    starts = jnp.asarray(where.center + where.scale * np.array([-1.0, 0.0, 1.0]), float)
+    made = as_now(drifts.as_drift(drift), starts[0]).prepared(starts)
+    found = _seen(made, where, where.points)
     wrong = np.flatnonzero(np.isnan(found.log_size))
     if wrong.size:
         raise ValueError(
@@ -272,12 +276,10 @@ def _drift_on(drift: Any, where: Line) -> Seen:
     return found
 
 
-def _signed(drift: Any, where: Line, points: np.ndarray) -> Seen:
-    """At any points; those that look for modes look for them around the center."""
-    starts = jnp.asarray(where.center + where.scale * np.array([-1.0, 0.0, 1.0]), float)
-    made = drifts.as_drift(drift).prepared(starts)
-    found = _signed_logs(made, jnp.asarray(points, float))
-    return Seen(where, *(np.asarray(part, np.float64) for part in found))
+def _seen(drift: drifts.Drift, where: Line, points: np.ndarray) -> Seen:
+    """At any points."""
+    found = _signed_logs(drift, jnp.asarray(points, float))
+    return Seen(drift, where, *(np.asarray(part, np.float64) for part in found))
 
 
 @jax.jit

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from levymc._checks import is_traced
-from levymc.run import fingerprint, numbers_of, programs_of
+from levymc._settled import numbers_of, programs_of
+from levymc.run import fingerprint
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 

@@ -1,9 +1,9 @@
-"""Functions as they are when a run begins, which compiled programs are found by.
+"""Functions as they are when a run begins or a drift is called, which programs are found by.
 
 A program is found again by the functions that it was made from.  What these read, such as an
 attribute of an object or a variable of a notebook, may have changed since, and the same function
-would find the program of before.  So each is traced where it enters, once a run, and one that
-computes something else than before becomes another function.
+would find the program of before.  So each is traced where it enters, once a run or a call, and one
+that computes something else than before becomes another function.
 """
 
 import dataclasses
@@ -18,9 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from levymc._checks import is_traced
-from levymc._trees import ByIdentity, hashable, is_module
-from levymc.drifts import Drift
+from levymc._checks import is_in_program, is_traced
+from levymc._trees import ByIdentity, hashable, is_module, static_fields
 
 T = TypeVar("T")
 
@@ -46,7 +45,7 @@ class Settled:
 _KEPT: dict[Any, Settled] = {}
 
 
-def settled(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
+def settled(function: Callable[..., Any], *examples: Any, **named: Any) -> Callable[..., Any]:
     """The function, by the same object as long as it computes the same of arguments like these.
 
     What functions of Python compute that it calls back is not seen.
@@ -54,8 +53,10 @@ def settled(function: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
     if isinstance(function, Settled):
         return function
     known: Callable[..., Any] = hashable(function)
-    computed = computed_by(function, *examples)
+    computed = computed_by(function, *examples, **named)
     if computed is None:  # who uses it will see why
+        return known
+    if is_traced(computed.numbers):  # it was made for this alone, and is not to be kept
         return known
     found = _KEPT.pop((known, computed), None) or Settled(known)
     _KEPT[known, computed] = found  # as the latest
@@ -70,11 +71,11 @@ class Computed:
     Large arrays are compared, by their identity first, and not hashed.
     """
 
-    def __init__(self, function: Callable[..., Any], *examples: Any) -> None:
-        # A new function, as JAX remembers what it has traced.
-        traced, shapes = jax.make_jaxpr(lambda *given: function(*given), return_shape=True)(
-            *examples
-        )
+    def __init__(self, function: Callable[..., Any], *examples: Any, **named: Any) -> None:
+        def anew(*given: Any, **more: Any) -> Any:  # as JAX remembers what it has traced
+            return function(*given, **more)
+
+        traced, shapes = jax.make_jaxpr(anew, return_shape=True)(*examples, **named)
         programs = list(programs_of(traced))
         numbers = [number for program in programs for number in numbers_of(program)]
         small = [number for number in numbers if _is_small(number)]
@@ -94,10 +95,10 @@ class Computed:
         )
 
 
-def computed_by(function: Callable[..., Any], *examples: Any) -> Computed | None:
+def computed_by(function: Callable[..., Any], *examples: Any, **named: Any) -> Computed | None:
     """What it computes; None where it cannot be traced."""
     try:
-        return Computed(function, *examples)
+        return Computed(function, *examples, **named)
     except Exception:  # whatever a function may do with what it does not expect
         return None
 
@@ -159,7 +160,11 @@ def _bits(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
-# Algorithms.
+# Algorithms and their parts.
+
+
+class OfPositions:
+    """What has no functions but those of a position, whatever their fields are called."""
 
 
 class Settling:
@@ -175,14 +180,14 @@ class Settling:
 
     def settle(self, node: T) -> T:
         """The same with its functions of a position settled."""
-        return self._settled(node, is_of_position=False)
+        return self._settled(node, is_of_position=False, is_static=False)
 
-    def _settled(self, node: Any, *, is_of_position: bool) -> Any:
+    def _settled(self, node: Any, *, is_of_position: bool, is_static: bool) -> Any:
         if isinstance(node, PLAIN) or is_traced(node):
             return node
         if is_module(node):
             return self._module(node)
-        if isinstance(node, Partial):
+        if isinstance(node, Partial) and not is_static:
             inside = (node.args, node.keywords)
             return Partial(self._function(node.func, *inside), *node.args, **node.keywords)
         if is_of_position and callable(node):
@@ -195,10 +200,13 @@ class Settling:
 
     def _module(self, node: Any) -> Any:
         fields = [field.name for field in dataclasses.fields(node) if field.init]
+        static = static_fields(node)
         before = {name: getattr(node, name) for name in fields}
         after = {
             name: self._settled(
-                value, is_of_position=isinstance(node, Drift) or name.endswith("_fn")
+                value,
+                is_of_position=isinstance(node, OfPositions) or name.endswith("_fn"),
+                is_static=name in static,
             )
             for name, value in before.items()
         }
@@ -211,13 +219,23 @@ class Settling:
             return function
         known = hashable(function)
         if args or named:
-            found = settled(known, *args, self.position) if not named else known
+            found = settled(known, *args, self.position, **named)
         else:
             if known not in self._known:
                 self._known[known] = settled(known, self.position)
             found = self._known[known]
         self.is_opaque |= not isinstance(found, Settled)
         return found
+
+
+def as_now(node: T, position: Any) -> T:
+    """A drift, say, with its functions settled, where one is asked for at a position.
+
+    As it is inside of a program that is being traced: it was settled before, or its program is new.
+    """
+    if is_traced((node, position)) or is_in_program():
+        return node
+    return Settling(position).settle(node)
 
 
 def is_fixed(node: Any) -> bool:
