@@ -29,17 +29,8 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, np.ndarray, np.gener
 OURS = ("levymc", "jax", "numpy")  # whose functions read nothing that changes
 
 
-class Settled:
-    """A function as it was when it was seen; equal to itself alone."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.__wrapped__ = function
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        return self.__wrapped__(*given, **named)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
+class Settled(ByIdentity):
+    """A function as it was when it was seen."""
 
 
 _KEPT: dict[Any, Settled] = {}

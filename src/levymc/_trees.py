@@ -49,7 +49,7 @@ def static_fields(thing: Any) -> tuple[str, ...]:
 
 
 class ByIdentity:
-    """A callable object that cannot be hashed, such as one of a `dataclass`; equal to itself."""
+    """Stands for a callable, such as one that cannot be hashed; equal to itself alone."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__wrapped__ = function

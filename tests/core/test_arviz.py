@@ -54,12 +54,6 @@ def test_axes_have_names_and_labels(walked):
     assert np.array_equal(data["sample_stats"].coords["draw"], walked.steps)
 
 
-def test_a_result_without_draws_is_refused_in_words():
-    nothing = levymc.Result(np.zeros((4, 0, 2)), np.zeros((4, 0)), None, is_interrupted=True)
-    with pytest.raises(ValueError, match="must have draws for ArviZ, got 4 chains × 0 draws"):
-        nothing.to_arviz()
-
-
 def test_labels_of_draws_may_be_given(walked):
     data = walked.to_arviz(coords={"draw": np.arange(100)})
     assert data["posterior"].coords["draw"].values.tolist() == list(range(100))

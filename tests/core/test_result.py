@@ -70,3 +70,13 @@ def test_sixteen_bits_are_saved(tmp_path):
         ):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_result_without_draws_is_shown_and_has_no_mean():
+    """As `levymc.auto` gives one that was stopped before its first draw."""
+    empty = levymc.Result({"x": np.zeros((4, 0, 2))}, np.ones((4, 0)), None)
+    assert "0 draws" in empty._repr_html_()
+    assert empty.__rich__().row_count == 0
+    for ask in (empty.mean, empty.to_arviz, lambda: empty.expectation(lambda x: x["x"])):
+        with pytest.raises(ValueError, match=r"must have draws, got 4 chains × 0 draws"):
+            ask()

@@ -17,7 +17,7 @@ from jaxtyping import Array
 from levymc import drifts
 from levymc._checks import check_floating, check_function, output_shapes, spread
 from levymc._trees import as_partial, module
-from levymc.drifts import Drift, LogDensity
+from levymc.drifts import Changed, LogDensity
 
 _REMEDY = "Give a function of the position, positive everywhere, or fixed numbers."
 
@@ -71,24 +71,14 @@ class Local:
 
 
 @module()
-class Paced(Drift):
+class Paced(Changed):
     """A drift in the time of a `Local` preconditioner."""
 
     drift: Any
     local: Local
 
-    @property
-    def evaluations(self) -> drifts.Evaluations:  # type: ignore[override]
-        return self.drift.evaluations
-
-    def with_density(
-        self, logdensity_fn: LogDensity, position: Any
-    ) -> tuple[Array, drifts.Evaluation]:
-        logdensity, drift = self.drift.with_density(logdensity_fn, position)
-        return logdensity, self.local.applied(drift, position)
-
-    def evaluate(self, position: Any) -> drifts.Evaluation:
-        return self.local.applied(self.drift.evaluate(position), position)
+    def change(self, drift: drifts.Evaluation, position: Any) -> drifts.Evaluation:
+        return self.local.applied(drift, position)
 
 
 def weighted(logdensity_fn: LogDensity, preconditioner: Local) -> Partial:

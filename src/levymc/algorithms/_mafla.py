@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike
 from levymc import drifts, integrators, noises, schedules
 from levymc._checks import check_alpha, refuse_function
 from levymc._trees import module
-from levymc.drifts import Drift, LogDensity
+from levymc.drifts import Changed, LogDensity
 
 from ._base import Info, LangevinState, SamplingAlgorithm, check_minibatch
 from ._dense import dense
@@ -94,7 +94,7 @@ def mafla(
 
 
 @module()
-class _Defined(Drift):
+class _Defined(Changed):
     """A drift with zeros where it is NaN.
 
     It only proposes, from here and back by the same rule; with NaN all points there were refused,
@@ -103,18 +103,8 @@ class _Defined(Drift):
 
     drift: Any
 
-    @property
-    def evaluations(self) -> drifts.Evaluations:  # type: ignore[override]
-        return self.drift.evaluations
-
-    def with_density(
-        self, logdensity_fn: LogDensity, position: Any
-    ) -> tuple[Array, drifts.Evaluation]:
-        logdensity, drift = self.drift.with_density(logdensity_fn, position)
-        return logdensity, _defined(drift)
-
-    def evaluate(self, position: Any) -> drifts.Evaluation:
-        return _defined(self.drift.evaluate(position))
+    def change(self, drift: drifts.Evaluation, position: Any) -> drifts.Evaluation:
+        return _defined(drift)
 
 
 def _defined(drift: drifts.Evaluation) -> drifts.Evaluation:

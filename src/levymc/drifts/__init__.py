@@ -6,6 +6,7 @@ one partial Riesz derivative a coordinate ([simsekli2017], eq. (13)).  Each make
 """
 
 from ._centered_difference import centered_difference as centered_difference
+from ._drift import Changed as Changed
 from ._drift import Drift as Drift
 from ._drift import Estimated as Estimated
 from ._drift import Evaluation as Evaluation

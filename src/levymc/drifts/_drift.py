@@ -139,12 +139,13 @@ class FromFunction(Drift):
         return known
 
 
-@module()
-class Scaled(Drift):
-    """A drift times positive factors, a pytree that broadcasts to the position."""
+class Changed(Drift):
+    """Another drift, of which `change` makes something else at every position."""
 
     drift: Any
-    factors: Any
+
+    def change(self, drift: Evaluation, position: Position) -> Evaluation:
+        raise NotImplementedError
 
     @property
     def evaluations(self) -> Evaluations:  # type: ignore[override]
@@ -154,10 +155,21 @@ class Scaled(Drift):
         self, logdensity_fn: LogDensity, position: Position
     ) -> tuple[Array, Evaluation]:
         logdensity, drift = self.drift.with_density(logdensity_fn, position)
-        return logdensity, drift.scaled(self.factors)
+        return logdensity, self.change(drift, position)
 
     def evaluate(self, position: Position) -> Evaluation:
-        return self.drift.evaluate(position).scaled(self.factors)
+        return self.change(self.drift.evaluate(position), position)
+
+
+@module()
+class Scaled(Changed):
+    """A drift times positive factors, a pytree that broadcasts to the position."""
+
+    drift: Any
+    factors: Any
+
+    def change(self, drift: Evaluation, position: Position) -> Evaluation:
+        return drift.scaled(self.factors)
 
 
 def as_drift(drift: Any) -> Drift:

@@ -123,12 +123,12 @@ class Result:
 
         References: [simsekli2017], section 3.1.
         """
-        self._need_positions()
+        self._need_draws()
         return self._weighted_mean(jax.jit(jax.vmap(jax.vmap(g))))
 
     def mean(self) -> Any:
         """The weighted mean of the positions, for each chain."""
-        self._need_positions()
+        self._need_draws()
         return self._weighted_mean(lambda positions: positions)  # JAX may not know float64
 
     def _weighted_mean(self, of_all: Callable[[Any], Any]) -> Any:
@@ -174,12 +174,7 @@ class Result:
             ValueError: names that do not fit the variables; no draws were made or kept.
             ImportError: without ArviZ.
         """
-        self._need_positions()
-        if not self.num_draws:
-            raise ValueError(
-                f"A result must have draws for ArviZ, got {self.num_chains} chains × 0 draws, as "
-                "of a run that was stopped before its first. Run it longer."
-            )
+        self._need_draws()
         posterior = {name: np.asarray(leaf) for name, leaf in named_leaves(self.positions).items()}
         stats = dict(self.statistics)
         if np.ptp(self.weights):
@@ -210,6 +205,14 @@ class Result:
                 "Observe what you need, or run with keep=True."
             )
 
+    def _need_draws(self) -> None:
+        self._need_positions()
+        if not self.num_draws:
+            raise ValueError(
+                f"A result must have draws, got {self.num_chains} chains × 0 draws, as of a run "
+                "that was stopped before its first. Run it longer."
+            )
+
     def _by_parts(self, of_all: Callable[[Any], Any]) -> Iterator[tuple[slice, Any]]:
         """A function of all draws, some at a time, and which those are."""
         for part in self._parts():
@@ -226,6 +229,8 @@ class Result:
     def _rows(self) -> list[tuple[str, ...]]:
         """Weighted quantiles of the first coordinates, all chains together: they always exist."""
         table: list[tuple[str, ...]] = []
+        if not self.num_draws:
+            return table
         weights = np.ravel(self.weights).astype(np.float64)  # which are summed up
         for name, leaf in named_leaves(self.positions).items():
             for index in np.ndindex(leaf.shape[2:]):
