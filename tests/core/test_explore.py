@@ -11,11 +11,13 @@ from levymc import targets
 from levymc.adapt import explore
 from levymc.adapt._explore import (
     FLOOR,
+    POLISHED,
     Atlas,
     Jumps,
     Mode,
     Modes,
     Places,
+    _is_top,
     inverse_curvature,
     unseen_modes,
 )
@@ -66,6 +68,16 @@ def test_a_funnel_has_few_modes():
     """Its ridge stops relaxations anywhere; without a look for dips there are dozens of them."""
     found = explore(funnel, jax.random.key(1), jnp.zeros((4, 3)), budget=10_000)
     assert 1 <= found.num_modes <= 3
+
+
+def test_a_place_in_the_neck_of_a_funnel_is_no_top():
+    """By curvatures with a floor nothing is to be gained there; by its own, ten nats and more."""
+    place = np.array([-25.0, 0.0, 0.0])
+    gradient, hessian = np.asarray(jax.grad(funnel)(place)), np.asarray(jax.hessian(funnel)(place))
+    assert gradient @ inverse_curvature(hessian) @ gradient / 2 < POLISHED
+    assert not _is_top(gradient, hessian)
+    assert _is_top(0 * gradient, hessian)
+    assert not _is_top(0 * gradient, -hessian)
 
 
 def test_what_is_lower_than_a_dip_joins_two_modes():

@@ -214,7 +214,7 @@ def go_on(
 class Mode(NamedTuple):
     """A top, its curvature, and factors of it: covariance = factor factorᵀ.
 
-    is_strict: whether log φ bends downwards in all directions there, as far as is known.
+    is_strict: whether it is a top beyond doubt; see `_is_top`.
     """
 
     location: np.ndarray
@@ -544,8 +544,8 @@ class Atlas:
             covariance = inverse_curvature(hessian)
             gain = gradient @ covariance @ gradient / 2
             if gain < POLISHED:
-                is_strict = bool(np.linalg.eigvalsh(hessian).max() < 0)
                 found = _mode(point, value, covariance)
+                is_strict = _is_top(gradient, hessian)
                 return None if found is None else found._replace(is_strict=is_strict)
             if self._is_hopeless(value + gain, covariance):
                 return None
@@ -615,6 +615,17 @@ def neighbour_basis(target: Target, key: Any, modes: Modes, budget: int) -> np.n
             span = np.column_stack([span, rest / np.linalg.norm(rest)])
     completed, _ = np.linalg.qr(np.column_stack([span, np.eye(dimension)]))
     return best.factor @ np.column_stack([chosen, completed[:, span.shape[1] : dimension]])
+
+
+def _is_top(gradient: np.ndarray, hessian: np.ndarray) -> bool:
+    """Whether log φ bends downwards in all directions, and nothing is to be gained in any.
+
+    By the curvatures as they are: with a floor, a place in the neck of a funnel passes for a top.
+    """
+    curvatures, vectors = np.linalg.eigh(-hessian)
+    if curvatures.min() <= 0:
+        return False
+    return bool(np.sum((gradient @ vectors) ** 2 / curvatures) / 2 < POLISHED)
 
 
 def inverse_curvature(hessian: np.ndarray) -> np.ndarray:
