@@ -74,6 +74,7 @@ def start_process():
     for process in started:
         if process.poll() is None:
             kill(process)
+        process.stdout.close()
 
 
 def kill(process):
