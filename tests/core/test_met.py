@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from tests.bounds import hoeffding_bound
 
 import levymc
 from levymc.adapt._bridge import Evidence
@@ -37,9 +36,9 @@ def test_the_density_of_a_jump_is_that_of_a_normal_law_of_log_uniform_width(dime
 
 
 def test_jumps_meet_the_mass_of_a_normal_law_from_any_mode():
-    """False-alarm rate 1e-6 (Hoeffding): weights of N(m, I) about the mode are at most 16, and
-    those seen from the other, of twice its width, at most 4 times that.  A mass that is off by a
-    half is seen: a Jacobian forgotten changes it by a factor of four.
+    """False-alarm rate 1e-6 by Bernstein's inequality: weights are below M = 64, so that their
+    variance is below M times their mean, which is one.  A mean that is off by two fifths is seen;
+    a Jacobian that is forgotten takes away three eighths and is, too.
     """
     eye = np.eye(2)
     modes = [
@@ -53,7 +52,8 @@ def test_jumps_meet_the_mass_of_a_normal_law_from_any_mode():
         assert np.nanmax(logs) < math.log(largest)
         total = together(total, met(logs[~np.isnan(volumes)]))
     mean = math.exp(total[1]) / total[0]
-    assert abs(mean - 1) < largest * hoeffding_bound(int(total[0]), 1e-6) / 2
+    share = math.log(2 / 1e-6) / total[0]
+    assert abs(mean - 1) < math.sqrt(2 * largest * share) + 2 * largest * share / 3
 
 
 def test_what_is_met_is_compared_with_what_was_drawn():
