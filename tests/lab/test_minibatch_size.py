@@ -34,7 +34,7 @@ def results(lost, source="real"):
 
 
 def judged(lost, source="real"):
-    config = dataclasses.replace(QUICK, source="mnist" if source == "real" else "made")
+    config = dataclasses.replace(QUICK, source="mnist" if source == "real" else "synthetic")
     tables = minibatch_size.summarise(config, results(lost, source))
     checks = minibatch_size.checks(config, tables)
     (figure,) = minibatch_size.figures(config, tables).values()
@@ -69,9 +69,9 @@ def test_steps_that_were_chosen_for_a_size_do_not_count_as_a_loss():
 
 
 def test_made_data_are_named_and_not_judged():
-    _, _, verdict = judged({2.0: 3.0, 1.6: 1.0}, "made")
+    _, _, verdict = judged({2.0: 3.0, 1.6: 1.0}, "synthetic")
     assert verdict.kind == "measured here"
-    assert verdict.words.startswith("On made pictures and ratings.")
+    assert verdict.words.startswith("On synthetic pictures and ratings.")
 
 
 def test_training_ratings_are_looked_at_in_part_and_always_the_same():

@@ -39,7 +39,7 @@ def test_gibbs_at_a_lower_precision_is_the_power_posterior():
     users, codes = np.arange(4, dtype=np.uint32), np.array([2, 0, 3, 1], np.uint8)
     levels = np.array([1.0, 3.0, 4.0, 5.0], np.float32)
     ratings = data.Ratings(users, np.zeros(4, np.uint16), codes, levels, users, np.zeros(1))
-    part = ml.Part(ratings, ratings, ml.MADE)
+    part = ml.Part(ratings, ratings, ml.SYNTHETIC)
     y = ratings.values - part.center
 
     def density(b):
@@ -138,7 +138,7 @@ def test_what_there_is_so_far_is_shown():
 
 
 def test_small_pictures_are_of_zeros_and_ones():
-    images = experiment.small_pictures("made", 30)
+    images = experiment.small_pictures("synthetic", 30)
     assert images.shape == (30, 49)
     assert set(np.unique(images)) == {0.0, 1.0}
     assert 0.1 < images.mean() < 0.6

@@ -1,4 +1,4 @@
-"""The experiments on ratings, on made ones: data, tuning, chains, tables and verdicts."""
+"""The experiments on ratings, on synthetic ones: data, tuning, chains, tables and verdicts."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ def test_tuning_never_sees_the_test_ratings():
     assert pairs(tuning.train) | pairs(tuning.test) == pairs(report.train)
     assert not pairs(tuning.train) & pairs(tuning.test)
     assert not pairs(report.train) & pairs(report.test)
-    assert report.source == "made"
+    assert report.source == "synthetic"
 
 
 def test_missing_ratings_are_named(monkeypatch, tmp_path):
@@ -108,7 +108,7 @@ def judged(experiment, config, results):
     assert experiment.figures(config, tables).keys() == experiment.captions.keys()
     verdict = experiment.verdict(config, tables, checks)
     assert verdict.kind == "measured here"
-    assert "made ratings" in verdict.words
+    assert "synthetic ratings" in verdict.words
     return tables, checks
 
 
@@ -138,7 +138,7 @@ def test_convergence_at_a_tiny_size():
     assert tables["fits"]["set"].tolist() == ["small"] * 4
 
 
-@pytest.mark.parametrize("source", ["made", "real"])
+@pytest.mark.parametrize("source", ["synthetic", "real"])
 def test_the_larger_sets_are_judged_only_where_their_ratings_are_true(source):
     """All 297 points of the paper's 10M and 20M panels are drawn behind, whosever ratings."""
     config = CONVERGENCE.config("paper")
@@ -158,13 +158,13 @@ def test_the_larger_sets_are_judged_only_where_their_ratings_are_true(source):
     checks = movielens_convergence.checks(config, tables)
     assert len(checks) == (11 if source == "real" else 4)
     words = movielens_convergence._of_large(config, tables)
-    assert ("synthetic ratings of the size of ml-10m" in words) == (source == "made")
+    assert ("synthetic ratings of the size of ml-10m" in words) == (source == "synthetic")
     figure = new_figure()
     for axes, name in zip(figure.subplots(1, 2), config.large, strict=True):
         part = Table.stack("", [{"alpha": a, "n": [1, 2], "error": [3.0, 2.0]}
                                 for a in config.alphas(name)])  # fmt: skip
         movielens_convergence._draw_large(axes, part, name, is_real=source == "real")
-        assert ("synthetic" in axes.get_title("right")) == (source == "made")
+        assert ("synthetic" in axes.get_title("right")) == (source == "synthetic")
     drawn = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "o"]
     assert sum(len(line.get_xdata()) for line in drawn) == 297
 
@@ -203,7 +203,7 @@ def test_quick_profile(experiment, folder):
     results = experiments.run(experiment, folder, jobs=0)
     assert not results.has_failed
     assert results.verdict.kind == "measured here"
-    assert "made ratings" in results.verdict.words
+    assert "synthetic ratings" in results.verdict.words
     assert results.figure(experiment.name, "png").read_bytes().startswith(b"\x89PNG")
 
 

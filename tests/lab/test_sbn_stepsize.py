@@ -1,4 +1,4 @@
-"""The experiment on step sizes of belief networks, on made pictures: chains, tables, verdicts."""
+"""Step sizes of belief networks, on synthetic pictures: chains, tables, verdicts."""
 
 import base64
 import dataclasses
@@ -43,7 +43,7 @@ def test_quick_profile(results):
     assert not results.has_failed
     assert results.verdict.kind == "measured here"
     assert results.verdict.words.startswith(
-        "On made pictures. At the largest step, by the ranges of 2 seeds"
+        "On synthetic pictures. At the largest step, by the ranges of 2 seeds"
     )
     assert "nan" not in results.verdict.words
     for name in FIGURES:
@@ -167,7 +167,7 @@ def test_parts_annealing_alone(folder, results):
     tables, checks, verdict = judge(QUICK, cells_of(folder, "annealing"))
     assert tables.keys() == {"annealing", "enumerated"}
     assert len(checks) == 2
-    assert verdict.words.startswith("On made pictures. Annealing with 10 temperatures gives")
+    assert verdict.words.startswith("On synthetic pictures. Annealing with 10 temperatures gives")
 
 
 @pytest.mark.nightly
@@ -176,7 +176,7 @@ def test_parts_one_run_alone(folder, results):
     tables, checks, verdict = judge(QUICK, cells_of(folder, "warm-alpha=2-step=4.473e-05-seed=0"))
     assert tables.keys() == {"runs", "grid"}
     assert checks == []
-    assert (verdict.kind, verdict.words) == ("measured here", "On made pictures.")
+    assert (verdict.kind, verdict.words) == ("measured here", "On synthetic pictures.")
 
 
 @pytest.mark.nightly

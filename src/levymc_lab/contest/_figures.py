@@ -44,6 +44,7 @@ LOOKS = {
     "zeus": (SKY, "X"),
 }
 SMALLEST = 3e-4  # errors below are drawn there
+RATIOS = (1e-3, 1e3)  # of effective sizes; those beyond are drawn a little outside
 GROUPS = ("final", "development")
 
 
@@ -80,8 +81,9 @@ def _whisker(axes: Axes, place: float, method: str, row: Mapping[str, Any]) -> N
 
 
 def efficiency(tables: Tables, budget: int, terms: str) -> Figure:
-    """Effective sizes over those of dense NUTS, by problem and method."""
+    """Effective sizes over those of dense NUTS, by problem and method, where that was run."""
     panels = _panels(tables, "efficiency", budget)
+    panels = [part for part in panels if _has_reference(part[1])] or panels[:1]
     figure, rows_of_axes = _stacked(panels, columns=2)
     for number, (group, rows) in enumerate(panels):
         pair = rows_of_axes[2 * number : 2 * number + 2]
@@ -92,7 +94,7 @@ def efficiency(tables: Tables, budget: int, terms: str) -> Figure:
         pair[1].set_ylim(pair[0].get_ylim())
         pair[0].set_title(f"{group.capitalize()}: per evaluation")
         pair[1].set_title("Per second")
-        note(pair[1], terms)
+        note(pair[1], f"{terms}; at the edges: beyond")
     for axes in rows_of_axes[-2:]:
         axes.set_xlabel("effective sample size over that of dense NUTS")
     _legend(figure, panels, hidden=("smc", NUTS[0]))
@@ -113,7 +115,7 @@ def _ratios(axes: Axes, rows: Mapping[str, Any], *, is_per_second: bool) -> None
                 continue
             colour, marker = LOOKS[method]
             face = "white" if row["flagged"] > row["seeds"] / 2 else colour
-            x = float(np.clip(ratio, 1.1e-3, 900))
+            x = float(np.clip(ratio, RATIOS[0] / 1.3, RATIOS[1] * 1.3))
             axes.plot(
                 [x],
                 [place + shift],
@@ -122,7 +124,11 @@ def _ratios(axes: Axes, rows: Mapping[str, Any], *, is_per_second: bool) -> None
                 mfc=face,
                 ms=7 if method == "auto" else 5,
             )
-    axes.set(xscale="log", xlim=(1e-3, 1e3))
+    axes.set(xscale="log", xlim=(RATIOS[0] / 1.8, RATIOS[1] * 1.8))
+
+
+def _has_reference(rows: Mapping[str, Any]) -> bool:
+    return any(NUTS[0] in methods for methods in rows.values())
 
 
 def _panels(tables: Tables, kind: str, budget: int) -> list[tuple[str, dict[str, Any]]]:

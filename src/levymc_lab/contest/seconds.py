@@ -2,9 +2,9 @@
 
 All methods of a problem run one after the other in the same process.  First `levymc.auto`, with
 its budget of evaluations, after a call that compiles its programs; the median over the seeds is the
-time that the others get.  A peer's budget is found by runs with another seed, the last of which has
-compiled what the runs that count need; where a seed compiles more, that time is taken off.  The
-seconds that were measured are given beside those that were intended.
+time that the others get.  A peer's budget is found by runs with another seed; where one of the runs
+that count compiles something, that time is taken off.  The seconds that were measured are given
+beside those that were intended.
 
 Seconds are honest only where nothing else runs: one cell at a time, whatever `jobs` says, and a
 quiet machine, which is yours to see to.
@@ -27,7 +27,7 @@ from . import _figures, _judgement, peers, problems
 from .experiment import EXPERIMENT as EQUAL_BUDGETS
 from .experiment import OURS, columns, outcome_of, run_once, runs_of, tables_of
 
-PILOTS = 3  # runs that find a budget, at most
+PILOTS = 6  # runs that find a budget, at most
 CLOSE = 1.1  # ratio of times at which it is found
 ALIKE = 1.25  # largest ratio of measured to intended seconds, or its inverse, that is called equal
 MOST = 100  # times the budget of levymc.auto: more would not fit into memory
@@ -84,19 +84,21 @@ def run_cell(config: EqualSeconds, cell: Cell, key: Any) -> CellResult:
 
 
 def fitting_budget(seconds_of: Callable[[int], float], intended: float, first: int) -> int:
-    """The budget that takes about so many seconds; the last that is tried is the one.
+    """The budget that takes about so many seconds, as near as some trials come.
 
     >>> fitting_budget(lambda budget: 0.1 + budget / 1000, 2.0, 100)
     1818
+    >>> fitting_budget(lambda budget: 1.0 if budget < 150 else 4.0, 1.5, 100)
+    126
     """
-    budget = first
-    for number in range(PILOTS):
-        seconds = seconds_of(budget)
-        ratio = intended / max(seconds, 1e-9)
-        if number == PILOTS - 1 or max(ratio, 1 / ratio) < CLOSE:
+    budget, distances = first, {}
+    for _ in range(PILOTS):
+        ratio = intended / max(seconds_of(budget), 1e-9)
+        distances[budget] = abs(math.log(ratio))
+        if distances[budget] < math.log(CLOSE):
             break
         budget = min(max(first // 10, round(budget * ratio)), MOST * first)
-    return budget
+    return min(reversed(distances), key=lambda tried: distances[tried])  # of equal ones the last
 
 
 def summarise(config: EqualSeconds, results: Mapping[str, CellResult]) -> Tables:

@@ -25,13 +25,13 @@ SPLIT_SEED = 0
 BOUND = 50.0  # of truncated noise
 START_SCALE = 0.1  # of the factors that chains start from
 SMALL = data.Size(300, 200, 9000)  # of the quick profile
-REAL, MADE = "real", "made"
+REAL, SYNTHETIC = "real", "synthetic"
 
 
 class Part(NamedTuple):
     """Ratings to learn from, and those to predict.
 
-    source: "real" or "made".
+    source: "real" or "synthetic".
     """
 
     train: data.Ratings
@@ -52,7 +52,7 @@ def part(name: str, *, is_tuning: bool) -> Part:
     """A data set, nine tenths of it to learn from; or of these again nine, where one tunes.
 
     Args:
-        name: "small" for a few made ratings, or a name of `levymc_lab.data`.
+        name: "small" for a few synthetic ratings, or a name of `levymc_lab.data`.
         is_tuning: predict the validation split, not the test split.
     """
     ratings, source = _ratings(name)
@@ -64,14 +64,14 @@ def part(name: str, *, is_tuning: bool) -> Part:
 
 def _ratings(name: str) -> tuple[data.Ratings, str]:
     if name == "small":
-        return data.synthetic(*SMALL), MADE
+        return data.synthetic(*SMALL), SYNTHETIC
     if data.cached(name) is None and name != "ml-1m":
-        return data.synthetic(*data.SIZES[name]), MADE
+        return data.synthetic(*data.SIZES[name]), SYNTHETIC
     return data.load(name), REAL
 
 
 def check_there(*names: str) -> None:
-    """Refuse at once where a data set is missing for which made ratings cannot stand in."""
+    """Refuse at once where a data set is missing for which synthetic ratings cannot stand in."""
     if "ml-1m" in names:
         data.load("ml-1m")
 

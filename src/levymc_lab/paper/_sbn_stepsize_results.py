@@ -175,7 +175,7 @@ def _check_annealing(config: "StepSizes", tables: Tables) -> list[Check]:
         return []
     (small,) = tables["enumerated"].rows()
     (last,) = tables["annealing"].where(temperatures=max(config.temperatures)).rows()
-    is_short = config.source == "made"
+    is_short = config.source == "synthetic"
     brief = "The quick profile has few temperatures." if is_short else ""
     return [
         Check.near(
@@ -235,14 +235,14 @@ def _check_robustness(config: "StepSizes", tables: Tables) -> list[Check]:
 def verdict(config: "StepSizes", tables: Tables, checks: Sequence[Check]) -> Verdict:
     words = " ".join(_sentences(config, tables)) or "No run is there yet."
     falls = [check for check in checks if check.name.startswith(FALL)]
-    if config.source == "made" or len(falls) < len(config.alphas):
+    if config.source == "synthetic" or len(falls) < len(config.alphas):
         return Verdict("measured here", words)
     return Verdict("reproduced" if all(c.holds for c in falls) else "not reproduced", words)
 
 
 def _sentences(config: "StepSizes", tables: Tables) -> Iterator[str]:
-    if config.source == "made":
-        yield "On made pictures."
+    if config.source == "synthetic":
+        yield "On synthetic pictures."
     if "grid" in tables:
         yield from _of_robustness(config, tables["grid"])
         yield from _of_grid(config, tables["grid"])
@@ -383,7 +383,7 @@ def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
     if "runs" in tables:
         _draw_ends(config, tables["runs"], ends)
     theirs.set(title="Published", ylabel="log-likelihood of a test image, nats")
-    of = "" if config.source == "mnist" else "made pictures; "
+    of = "" if config.source == "mnist" else "synthetic pictures; "
     ours.set_title("Here")
     note(theirs, "MNIST, 5,000 iterations")
     note(ours, f"{of}{config.num_iterations:,} iterations, hidden units kept between visits")

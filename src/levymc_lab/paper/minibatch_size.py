@@ -205,7 +205,7 @@ LOSSES = (
 def _rows(config: Sizes, cell: Cell, result: CellResult) -> Iterator[dict[str, Any]]:
     base = {"of": cell["of"], "alpha": cell["alpha"]}
     if cell["of"] == DIGITS:
-        source = ml.MADE if config.source == "made" else ml.REAL
+        source = ml.SYNTHETIC if config.source == "synthetic" else ml.REAL
         measured = {"train": float(result["train"]), "test": float(result["test"])}
         at = {"source": source, "size": cell["size"], "steps": FIXED, "step": config.step}
         yield {**base, **at, **measured}
@@ -252,9 +252,9 @@ def checks(config: Sizes, tables: Tables) -> list[Check]:
 def verdict(config: Sizes, tables: Tables, checks: Sequence[Check]) -> Verdict:
     losses = tables["losses"]
     words = " ".join(_of(config, tables, of) for of in (RATINGS, DIGITS))
-    made = [of for of, part in groups(tables["runs"], "of") if part["source"][0] == ml.MADE]
+    made = [of for of, part in groups(tables["runs"], "of") if part["source"][0] == ml.SYNTHETIC]
     if made:
-        return Verdict("measured here", f"On made {' and '.join(sorted(made))}. {words}")
+        return Verdict("measured here", f"On synthetic {' and '.join(sorted(made))}. {words}")
     heavy = losses.rows()
     heavy = [row for row in heavy if row["alpha"] < 2]
     better = [row for row in heavy if row["more_than_sgld"] < -row["in_all"]]
@@ -335,7 +335,7 @@ EXPERIMENT = Experiment(
     profiles={
         "quick": Sizes(
             set="small",
-            source="made",
+            source="synthetic",
             sizes=(10, 100),
             alphas=(2.0, 1.6),
             choices=(1e-6, 1e-5),

@@ -60,7 +60,7 @@ class Selection:
     burn_in, num_sweeps, every: sweeps of each of two Gibbs chains for each β, before and after,
         and how many of the latter are looked at.
     predicting: sweeps whose mean predicts the ratings that were held out.
-    source, units: "mnist", or "made" for pictures that are made; the J that are added up.
+    source, units: "mnist", or "synthetic" pictures; the J that are added up.
     num_pictures, batch_size, num_chains, num_steps: of these, small ones.
     larger, num_train, num_test, num_iterations, num_temperatures: the J that are compared by
         held-out pictures, and how.
@@ -259,7 +259,7 @@ def _predicted(
 @lru_cache(maxsize=1)
 def small_pictures(source: str, count: int) -> np.ndarray:
     """Of 7 × 7 pixels, 0 or 1: means over four by four."""
-    greys = data.synthetic_images(count, 0)[0] if source == "made" else None
+    greys = data.synthetic_images(count, 0)[0] if source == "synthetic" else None
     if greys is None:
         greys = data.load(source).train_images[:count]
     side = 28 // POOL
@@ -290,7 +290,7 @@ def _units(config: Selection, cell: Cell, key: Any) -> CellResult:
         batch_size=config.batch_size,
         thin=1 if cell["way"] == MINIBATCH else 5,
     )
-    return {**_reported(found), "source": ml.MADE if config.source == "made" else ml.REAL}
+    return {**_reported(found), "source": ml.SYNTHETIC if config.source == "synthetic" else ml.REAL}
 
 
 def _held_out(config: Selection, cell: Cell, key: Any) -> CellResult:
@@ -485,7 +485,7 @@ def _of_ranks(table: Table) -> list[str]:
     answer = "cannot be told"
     if choice.is_sure:
         answer = "pays" if row["rmse"] - least["rmse"] <= GOOD else "does not pay"
-    made = "" if ml.is_real(table) else " (made ones)"
+    made = "" if ml.is_real(table) else " (synthetic ones)"
     return [
         f"On ratings{made} it {answer}: the evidence is largest for rank {choice.size}, by "
         f"{choice.lead:.0f} ± {choice.error:.0f} over rank {choice.next}, whose RMSE is "
@@ -581,7 +581,7 @@ EXPERIMENT = Experiment(
             num_sweeps=20,
             every=4,
             predicting=10,
-            source="made",
+            source="synthetic",
             units=(1, 2),
             num_pictures=60,
             batch_size=20,

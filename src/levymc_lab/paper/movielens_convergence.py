@@ -190,7 +190,7 @@ def mean_for(part: ml.Part, error: float) -> float:
 
 
 def published_curve(name: str, alpha: float, at: np.ndarray) -> np.ndarray:
-    """The published error at these iterations; for made ratings a curve of that kind.
+    """The published error at these iterations; for synthetic ratings a curve of that kind.
 
     One curve of ML-10M begins late: before that it is not a number.
     """
@@ -448,7 +448,7 @@ def _check_gradient(row: dict[str, Any], tables: Tables) -> Check:
 def verdict(config: Convergence, tables: Tables, checks: Sequence[Check]) -> Verdict:
     words = f"{_of_parts(config, tables)} {_of_tuning(config, tables)}"
     if not ml.is_real(tables["tuned"]):
-        return Verdict("measured here", f"On made ratings. {words}")
+        return Verdict("measured here", f"On synthetic ratings. {words}")
     fitted = all(check.holds for check in checks if check.source == "paper")
     said = f"{_of_curves(config, tables)} {words}"
     if fitted:
@@ -537,7 +537,7 @@ def _draw_fitted(axes: Axes, table: Table, *, with_points: bool) -> None:
         axes.plot(beside["n"], beside["error"], color=colour, ls=DOTTED, lw=1.3)
         if with_points:
             axes.plot(theirs["n"][::2], theirs["error"][::2], **_points(colour))
-    axes.set_title("MovieLens 1M" if with_points else "Made ratings")
+    axes.set_title("MovieLens 1M" if with_points else "Synthetic ratings")
     note(axes, "circles: published; dotted: SGLD" if with_points else "dotted: SGLD")
     axes.legend(fontsize=9)
 
@@ -555,7 +555,7 @@ def _draw_large(axes: Axes, table: Table, name: str, *, is_real: bool) -> None:
             points = published(FIGURES[name]).where(alpha=alpha)
             axes.plot(points["x"], points["y"], **_points(colour), alpha=0.6)
         axes.plot(part["n"], part["error"], color=colour, label=f"α = {alpha:g}")
-    axes.set_title(TITLES.get(name, "Made ratings"))
+    axes.set_title(TITLES.get(name, "Synthetic ratings"))
     note(axes, f"circles: published; lines: {'true' if is_real else 'synthetic'}")
     axes.legend(fontsize=9)
 

@@ -356,7 +356,7 @@ def _check_divergence(tables: Tables) -> Check:
 def verdict(config: Posterior, tables: Tables, checks: Sequence[Check]) -> Verdict:
     rows = by_method(tables)
     gibbs = rows["Gibbs"]
-    made = "" if ml.is_real(tables["scores"]) else "On made ratings. "
+    made = "" if ml.is_real(tables["scores"]) else "On synthetic ratings. "
     others = [row for row in rows.values() if row["method"] != "Gibbs"]
     scores = "; ".join(f"{r['method']} {r['error']:.4f}{_time(r)}" for r in others)
     return Verdict(
@@ -389,7 +389,7 @@ def figures(config: Posterior, tables: Tables) -> dict[str, Figure]:
     truth = float(tables["scores"].where(method="Gibbs")["error"][0])
     _draw_curves(curves, tables["curves"], truth)
     _draw_ends(ends, tables["scores"], truth)
-    note(curves, "MovieLens 1M" if ml.is_real(tables["scores"]) else "made ratings")
+    note(curves, "MovieLens 1M" if ml.is_real(tables["scores"]) else "synthetic ratings")
     legend_below(figure, curves, 4)
     return {"movielens-posterior": figure}
 

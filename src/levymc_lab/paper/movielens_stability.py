@@ -154,7 +154,7 @@ def checks(config: Stability, tables: Tables) -> list[Check]:
 
 def verdict(config: Stability, tables: Tables, checks: Sequence[Check]) -> Verdict:
     table = tables["options"]
-    made = "" if ml.is_real(table) else "On made ratings. "
+    made = "" if ml.is_real(table) else "On synthetic ratings. "
     plain = table.where(step=OPTIONS[0].name)
     early = plain["lasted"]
     ends = dict.fromkeys(f"{end + config.every:,}" for end in (early.min(), early.max()))

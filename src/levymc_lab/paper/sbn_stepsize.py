@@ -47,7 +47,7 @@ DOES = {"kind": "cold", "alpha": 2.0}
 class StepSizes:
     """Sizes.
 
-    source: "mnist", or "made" for pictures that are made.
+    source: "mnist", or "synthetic" pictures.
     num_train, num_test: images to learn from, and those whose likelihood is estimated at the
         smallest and the largest step of the grid.
     fewer_test: images whose likelihood is estimated elsewhere, the first of those.
@@ -144,7 +144,7 @@ def split(config: StepSizes) -> Split:
 @lru_cache(maxsize=1)
 def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
     """The test images are chosen at random, as the official order is not."""
-    if source == "made":
+    if source == "synthetic":
         greys, _ = data.synthetic_images(num_train + num_test, seed)
         binary = data.binarize(greys, seed)
         return Split(binary[:num_train], binary[num_train:])
@@ -382,7 +382,7 @@ EXPERIMENT = Experiment(
     question="Does SG-FLA stand larger steps the smaller α is, and what is it due to?",
     profiles={
         "quick": StepSizes(
-            source="made",
+            source="synthetic",
             num_train=200,
             num_test=20,
             fewer_test=10,
