@@ -13,7 +13,12 @@ from levymc_lab import framework as experiments
 from levymc_lab.framework import Table
 from levymc_lab.framework.style import new_figure
 from levymc_lab.paper import _movielens as ml
-from levymc_lab.paper import movielens_convergence, movielens_posterior, movielens_stability
+from levymc_lab.paper import (
+    _one_curve,
+    movielens_convergence,
+    movielens_posterior,
+    movielens_stability,
+)
 
 CONVERGENCE = movielens_convergence.EXPERIMENT
 POSTERIOR = movielens_posterior.EXPERIMENT
@@ -59,14 +64,34 @@ def test_a_watched_chain_is_the_algorithm_s_own():
     )
 
 
-def test_a_positive_start_begins_at_the_error_asked_for():
-    part = ml.part("small", is_tuning=False)
-    position = movielens_convergence.positive_start(
-        part, 0, 1e-6, movielens_convergence.mean_for(part, 2.5)
-    )
-    error = ml.rmse(ml.predictor(part, 0.0)(position), part)
-    # The test ratings' mean is not quite the training ratings'.
-    assert error == pytest.approx(2.5, abs=0.03)
+def test_curves_of_one_pace_are_read_off_and_others_are_not(monkeypatch):
+    """Curves made by the rule, with 30 iterations that are not shown; and ones that start apart."""
+    n = np.arange(1, 401, 10)
+    fall = lambda t: 1 + 2 * np.exp(-t / 20)  # noqa: E731
+    made = {alpha: fall(_one_curve.times(n, alpha, 30)) for alpha in (2.0, 1.6, 1.4)}
+
+    def points(curves):
+        rows = [{"alpha": a, "x": n, "y": y} for a, y in curves.items()]
+        return lambda figure: Table.stack("", rows)
+
+    monkeypatch.setattr(_one_curve, "published", points(made))
+    _one_curve.hidden_iterations.cache_clear()
+    assert _one_curve.hidden_iterations() == 30
+    assert _one_curve.distances(30)["distance"].max() < 2e-3  # of reading off between points
+    apart = {alpha: curve - (2 - alpha) for alpha, curve in made.items()}
+    monkeypatch.setattr(_one_curve, "published", points(apart))
+    _one_curve.hidden_iterations.cache_clear()
+    found = _one_curve.distances(_one_curve.hidden_iterations())
+    assert found["distance"].max() > movielens_convergence.SAME
+    _one_curve.hidden_iterations.cache_clear()
+
+
+def test_the_published_curves_are_one():
+    """With one number for eight curves; without it three of them are not."""
+    best = _one_curve.distances(_one_curve.hidden_iterations())
+    assert len(best) == 8
+    assert best["distance"].max() < movielens_convergence.SAME
+    assert np.sum(_one_curve.distances(0)["distance"] > movielens_convergence.SAME) == 3
 
 
 def test_variants_differ_by_their_noise_alone():
@@ -122,20 +147,37 @@ def test_convergence_at_a_tiny_size():
     config = dataclasses.replace(
         CONVERGENCE.config("quick"), length=4, large_lengths=(4,), tuned_a=(1e-5,), num_seeds=1
     )
-    ids = [f"{name}-alpha=1.4" for name in ("fit-small", "ablate-small", "tune-small-truncated")]
-    large, fit, ablate, tune = run_cells(CONVERGENCE, config, ["published-small", *ids]).values()
-    by_task = {"large": large, "fit": fit, "ablate": ablate, "tune": tune}
+    ids = ["fit-0-small", "ablate-small-alpha=1.4", "tune-small-truncated-alpha=1.4"]
+    fit, ablate, tune = run_cells(CONVERGENCE, config, ids).values()
+    by_task = {"fit": fit, "ablate": ablate, "tune": tune}
     results = {cell.id: by_task[cell["does"]] for cell in CONVERGENCE.checked_cells(config)}
     tables, checks = judged(CONVERGENCE, config, results)
     assert fit["steps"].tolist() == [1, 2, 3, 4]
-    assert [fit["a"], tune["a"]] == [1e-5, 1e-5]
+    assert fit["measured"].shape == (2, 4)  # of each α
+    assert fit["hidden"] in movielens_convergence.HIDDEN
+    np.testing.assert_array_equal(fit["measured"][0], fit["sgld"][0])  # α = 2
+    assert tune["a"] == 1e-5
     # From one start with the same minibatches, the first small step hardly shows the noise.
     assert ablate["sgd"][0, 0] == pytest.approx(ablate["sgfla"][0, 0], abs=0.1)
     assert len(tables["curves"].where(kind="common", alpha=1.4, step="SG-FLA")) == 4
-    assert [check.source for check in checks] == ["theory"]
-    assert large["measured"].shape == (2, 4)  # of each α
-    assert set(large["a"].tolist()) <= set(config.large_a)
+    assert [check.source for check in checks] == [*["paper"] * 8, "theory"]
     assert tables["fits"]["set"].tolist() == ["small"] * 4
+
+
+def test_a_start_that_is_known_is_found_again():
+    """By its curve alone, to a hundredth of a star; from a guess that is off by 0.2 and more."""
+    config = dataclasses.replace(CONVERGENCE.config("quick"), length=12, most_trials=40)
+    part, at = ml.part("small", is_tuning=False), movielens_convergence.marks(12)
+    known, hidden = movielens_convergence.Start(3e-5, 0.4, 0.1), 5
+    model = movielens_convergence.sampler(part, movielens_convergence.VARIANTS[0], 2.0, known.a)
+    curve = movielens_convergence.errors(
+        part, model, movielens_convergence.started(part, 0, known), jax.random.key(0), at + hidden
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(movielens_convergence, "published_curve", lambda name, places: curve)
+        (cell,) = (c for c in CONVERGENCE.checked_cells(config) if c.id == "fit-0-small")
+        found = CONVERGENCE.run_cell(config, cell, jax.random.key(0))
+    assert np.abs(found["measured"][0] - curve).mean() < 0.01
 
 
 @pytest.mark.parametrize("source", ["synthetic", "real"])
@@ -144,27 +186,34 @@ def test_the_larger_sets_are_judged_only_where_their_ratings_are_true(source):
     config = CONVERGENCE.config("paper")
     fits = [
         {"set": name, "source": "real" if name == "ml-1m" else source, "alpha": alpha,
-         "mean": 0.3, "scale": 0.4, "a": 1e-9, "distance": 0.05, "sgld_distance": 0.0}
+         "mean": 0.3, "spread": 0.4, "a": 1e-9, "hidden": 20, "measured_distance": 0.05,
+         "truncated_distance": 0.04, "sgld_distance": 0.04}
         for name in (config.first, *config.large)
         for alpha in config.alphas(name)
     ]  # fmt: skip
     base = {"step": "SG-FLA", "source": "real", "error": 1.0}
-    ablation = [base | {"alpha": 2.0}]
     tables = {
+        "paces": _one_curve.distances(45),
         "fits": Table.stack("", fits),
         "tuned": Table.stack("", [base]),
-        "ablation": Table.stack("", ablation),
+        "ablation": Table.stack("", [base | {"alpha": 2.0}]),
     }
     checks = movielens_convergence.checks(config, tables)
-    assert len(checks) == (11 if source == "real" else 4)
+    assert len(checks) == 8 + (11 if source == "real" else 4)
     words = movielens_convergence._of_large(config, tables)
     assert ("synthetic ratings of the size of ml-10m" in words) == (source == "synthetic")
     figure = new_figure()
     for axes, name in zip(figure.subplots(1, 2), config.large, strict=True):
-        part = Table.stack("", [{"alpha": a, "n": [1, 2], "error": [3.0, 2.0]}
-                                for a in config.alphas(name)])  # fmt: skip
-        movielens_convergence._draw_large(axes, part, name, is_real=source == "real")
-        assert ("synthetic" in axes.get_title("right")) == (source == "synthetic")
+        rows = [
+            {"alpha": alpha, "step": step, "n": [1, 2], "error": [3.0, 2.0]}
+            for alpha in config.alphas(name)
+            for step in movielens_convergence.LINES
+        ]
+        part = Table.stack("", rows)
+        movielens_convergence._draw_fitted(
+            axes, part, name, is_real=source == "real", has_legend=False
+        )
+        assert ("synthetic" in axes.get_title()) == (source == "synthetic")
     drawn = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "o"]
     assert sum(len(line.get_xdata()) for line in drawn) == 297
 
