@@ -523,9 +523,8 @@ def _listed(rows: list[dict[str, Any]]) -> str:
 
 def figures(config: Convergence, tables: Tables) -> dict[str, Figure]:
     figure = new_figure(13, 8.6)
-    letters = [*"ABC"[: len(config.sets)]]
-    width = 6 // len(letters)
-    top = [one for one in letters for _ in range(width)]
+    letters = "ABC"[: len(config.sets)]
+    top = [letters[place * len(letters) // 6] for place in range(6)]
     places = figure.subplot_mosaic([top, list("DDEEFF")])
     curves, fits = tables["curves"], tables["fits"]
     for number, (letter, (name, *_)) in enumerate(zip(letters, config.sets, strict=True)):
@@ -601,7 +600,7 @@ def _draw_tuned(axes: Axes, table: Table, name: str) -> None:
         if alpha < 2:
             cut = part.where(step=VARIANTS[1].name)
             axes.plot(cut["n"], cut["error"], color=colour, ls=DASHED)
-    axes.set(title="a tuned on a validation split", yscale="log")
+    axes.set(title="a tuned for each", yscale="log")
     _write_plainly(axes)
     note(axes, f"{name}; dashed: jumps ≤ 50")
     axes.legend(fontsize=9)
@@ -622,9 +621,9 @@ EXPERIMENT = Experiment(
         "quick": Convergence(
             first="small",
             length=60,
-            large=("small",),
-            large_lengths=(30,),
-            guesses=((1e-5, 0.3, 0.1), (1e-5, 0.3, 0.1)),
+            large=(),
+            large_lengths=(),
+            guesses=((1e-5, 0.3, 0.1),),
             common=(1e-5, 0.3, 0.1),
             most_trials=3,
             tuned_a=(1e-5, 1e-4),
