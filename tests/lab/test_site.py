@@ -26,11 +26,12 @@ DOCUMENTED = re.findall(
     "\n".join(page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))),
     flags=re.MULTILINE,
 )
-# Those of the others are files for several processes, which tests/lab/test_howto.py runs.
+# The other pages with code: SETTINGS and the belief networks, below; tests/lab/test_howto.py runs
+# the files for several processes of slurm, kubernetes and scale.
 PAGES = ("index", "start", "theory", *(
     f"howto/{name}" for name in (
         "numpyro", "pymc", "blackjax", "optax", "diffrax", "numpy", "minibatches", "store",
-        "stopping", "evidence", "check",
+        "stopping", "evidence", "check", "gpu",
     )
 ))  # fmt: skip
 SETTINGS = ("howto/float64", "howto/cluster")  # they change JAX's for a whole process
