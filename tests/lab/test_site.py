@@ -68,9 +68,13 @@ def test_code_fits_the_page():
             assert len(line) <= 92, (page, line)
 
 
-def test_the_page_of_examples_has_every_script():
-    listed = re.findall(r"^\| `(\w+\.py)` \|", (DOCS / "examples.md").read_text("utf-8"), re.M)
-    assert sorted(listed) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+def test_the_page_of_examples_has_every_script_and_its_picture():
+    page = (DOCS / "examples.md").read_text("utf-8")
+    scripts = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+    assert sorted(re.findall(r"^\| `(\w+)\.py` \|", page, re.M)) == scripts
+    assert sorted(re.findall(r"\(images/examples/(\w+)\.png\)", page)) == scripts
+    for name in scripts:
+        assert (DOCS / "images" / "examples" / f"{name}.png").stat().st_size < 120_000
 
 
 def test_the_page_of_the_command_has_all_that_it_does():
