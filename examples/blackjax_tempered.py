@@ -4,7 +4,7 @@ NUTS from one start stays in one mode.  BlackJAX's tempered SMC with our Lévy w
 finds them all, and so does our tempering with BlackJAX's NUTS as its kernel.  Given the frequency
 the amplitudes can be integrated out, so that the picture can show the exact answer.
 
-    python examples/blackjax_tempered.py --out blackjax_tempered.png
+    python examples/blackjax_tempered.py [--out blackjax_tempered.png] [--small]
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Its law is known, SαS with scale ((1 - exp(-αλt))/(αλ))^{1/α}, and the picture shows both.
 
-    python examples/diffrax_levy_ou.py --out diffrax_levy_ou.png
+    python examples/diffrax_levy_ou.py [--out diffrax_levy_ou.png] [--small]
 """
 
 import argparse

@@ -57,7 +57,9 @@ def main():
         "SGLD": run(sgld, num_steps),
         "SGLD with jumps": run(levymc.jumping(sgld, all_data, every=20, scale=3.0), num_steps),
     }
-    figure, panels = plt.subplots(2, 1, figsize=(9, 4.6), sharex=True, layout="constrained")
+    figure, panels = plt.subplots(
+        2, 1, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained"
+    )
     for axis, (name, draws) in zip(panels, found.items(), strict=True):
         share = np.mean(draws > 0)
         print(f"{name}: share of the positive mode {share:.3f}, truth about {SHARE:.3f}")

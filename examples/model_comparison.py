@@ -35,6 +35,10 @@ def fit(budget, count):
     return levymc.auto(log_joint, jax.random.key(0), starts, budget=budget, progress=False)
 
 
+def counted(number, thing):
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def draw(fits, path):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     left.hist(DATA, bins=25, density=True, color="0.8")
@@ -42,13 +46,15 @@ def draw(fits, path):
     for count, found in fits.items():
         centres = found.positions.reshape(-1, count)[:: max(1, found.positions.size // 2000)]
         heights = norm.pdf(grid[:, None, None], centres, NOISE).mean(axis=(1, 2))
-        left.plot(grid, heights, color=f"C{count}", label=f"{count} components")
+        left.plot(grid, heights, color=f"C{count}", label=counted(count, "component"))
     left.set(title="Data and predictive densities", xlabel="y", ylabel="density")
     left.legend(frameon=False)
-    values = [found.log_evidence.value for found in fits.values()]
-    errors = [2 * found.log_evidence.standard_error for found in fits.values()]
-    right.errorbar(list(fits), values, errors, fmt="o", capsize=4)
-    right.set(title="Log evidence, two standard errors", xlabel="components", xticks=list(fits))
+    values = np.array([found.log_evidence.value for found in fits.values()])
+    shares = np.exp(values - logsumexp(values))
+    bars = right.bar(list(fits), shares, color=[f"C{count}" for count in fits], width=0.5)
+    right.bar_label(bars, [f"log evidence\n{value:.1f}" for value in values], padding=3)
+    right.set(title="Posterior probability, from equal priors", xlabel="components")
+    right.set(xticks=list(fits), ylim=(0, 1))
     figure.savefig(path, dpi=120)
 
 
@@ -62,12 +68,13 @@ def main():
     for count, found in fits.items():
         evidence = found.log_evidence
         print(
-            f"{count} components: {found.modes.num_modes} modes, log evidence "
-            f"{evidence.value:.2f} +- {evidence.standard_error:.2f} {' '.join(found.warnings)}"
+            f"{counted(count, 'component')}: {counted(found.modes.num_modes, 'mode')}, "
+            f"log evidence {evidence.value:.2f} +- {evidence.standard_error:.2f}",
+            *found.warnings,
         )
     best = max(fits, key=lambda count: fits[count].log_evidence.value)
     draw(fits, options.out)
-    print(f"The data favour {best} components. The picture is in {options.out}.")
+    print(f"The data favour {counted(best, 'component')}. The picture is in {options.out}.")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Three components have six labellings, each a mode of the posterior with a sixth of its mass.  A
 chain of NUTS stays in the one that it falls into; levymc finds all of them, and weighs them.
 
-    python examples/numpyro_mixture.py [--out mixture.png] [--small]
+    python examples/numpyro_mixture.py [--out numpyro_mixture.png] [--small]
 """
 
 import argparse

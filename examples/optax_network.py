@@ -5,7 +5,7 @@ weight decay is a normal prior.  The curves of SGD differ by where they began an
 minibatches; those of SGLD and SG-FLA are draws, nearly, from a posterior, which is wider where
 there are no data.
 
-    python examples/optax_network.py --out optax_network.png
+    python examples/optax_network.py [--out optax_network.png] [--small]
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""A PyMC model whose posterior has two modes: pm.sample sees one a chain, levymc weighs both.
+"""A PyMC model with two modes: each chain of pm.sample sees only one, levymc weighs both.
 
 A source is at an unknown place along a road.  A detector beside the road hears how far away it
 is, but not on which side; a second one, much noisier, favours the right.  Run it with
 
-    python examples/pymc_two_modes.py --out pymc_two_modes.png
+    python examples/pymc_two_modes.py [--out pymc_two_modes.png] [--small]
 """
 
 import argparse

@@ -6,7 +6,8 @@ Where to begin, by what you have; ``help`` of each has an example:
   ``print(result.report)``;
 - a model: `levymc.interop.numpyro.sample` and `levymc.interop.pymc.sample`;
 - a log density in NumPy: `levymc.interop.numpy.as_logdensity`;
-- more data than a gradient can take at once: `levymc.sgfla` or `levymc.sgld` with `levymc.batches`;
+- more data than a gradient can take at once: `levymc.sgld` with `levymc.batches`, and
+  `levymc.jumping` around it for several modes;
 - a function whose lowest minimum is wanted: `levymc.minimize`.
 
 A sampler, a run, and what to make of it:

@@ -24,7 +24,7 @@ from levymc import diagnostics
 from levymc.adapt import _auto, _many, _search
 from levymc.adapt._auto import slopes_at, smooth_starts
 from levymc.adapt._many import too_few
-from levymc.adapt._outcome import counted
+from levymc.adapt._outcome import counted, in_digits
 from levymc.adapt._stages import identity_of
 from levymc.adapt._target import Target
 from levymc.run import StoreError
@@ -98,6 +98,10 @@ def test_words_of_the_report_fit_their_numbers(whole):
     assert counted(1, "rung") == "1 rung"
     assert counted(4, "t law") == "4 t laws"
     assert not re.search(r"\b1 (rungs|t laws|times)\b", whole.report)
+    chances = (1, 0.256, 0.25, 0.0951, 1 / 8069, 1 / 130_000)
+    assert [*map(in_digits, chances)] == ["1", "0.26", "0.25", "0.1", "0.0001", "0.000008"]
+    (found,) = re.findall(r"chance that the next finds one: ([\d.]+)\.", whole.report)
+    assert 0 < float(found) <= 1
 
 
 def test_the_budget_is_kept(whole):

@@ -43,6 +43,28 @@ def test_help_shows_commands_and_examples():
     assert "130" in levymc("run", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("run stable-l", ["stable-laws", "stable-like"]),
+        ("run to", ["toy"]),
+        ("run toy al", ["all"]),
+        ("data import ml-1", ["ml-100k", "ml-10m", "ml-1m"]),
+        ("data fetch mn", ["mnist"]),
+    ],
+)
+def test_the_tab_key_completes_names(typed, completed):
+    """By what bash asks the command."""
+    words = f"levymc {typed}".split()
+    asked = {
+        "_LEVYMC_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    told = CliRunner().invoke(app, [], prog_name="levymc", env=asked)
+    assert sorted(told.stdout.split()) == sorted(completed)
+
+
 def test_list_names_paper_item_question_and_profiles():
     result = levymc("list")
     assert result.exit_code == 0

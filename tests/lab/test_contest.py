@@ -217,6 +217,15 @@ def test_the_page_has_the_tables_of_the_committed_results():
     assert _page.renewed(page, parts) == page
 
 
+def test_columns_of_peers_that_were_not_run_are_left_out():
+    row = {"median": 0.01, "worst": 0.02, "flagged": 1, "seeds": 5, "seconds": 2.0}
+    shown = _page._weights({"one": {"auto": row}})
+    assert shown.splitlines()[0] == "| problem | auto: median, worst | warned | auto: seconds |"
+    shown = _page._weights({"one": {"auto": row}, "other": {"auto": row, "smc": row}})
+    assert "| best peer |" in shown
+    assert "nuts-dense" not in shown
+
+
 def finished(experiment, config, results):
     tables = experiment.tables(config, results)
     manifest = {

@@ -26,11 +26,12 @@ DOCUMENTED = re.findall(
     "\n".join(page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))),
     flags=re.MULTILINE,
 )
-# Those of the others are files for several processes, which tests/lab/test_howto.py runs.
+# The other pages with code: SETTINGS and the belief networks, below; tests/lab/test_howto.py runs
+# the files for several processes of slurm, kubernetes and scale.
 PAGES = ("index", "start", "theory", *(
     f"howto/{name}" for name in (
         "numpyro", "pymc", "blackjax", "optax", "diffrax", "numpy", "minibatches", "store",
-        "stopping", "evidence", "check",
+        "stopping", "evidence", "check", "gpu",
     )
 ))  # fmt: skip
 SETTINGS = ("howto/float64", "howto/cluster")  # they change JAX's for a whole process
@@ -67,9 +68,13 @@ def test_code_fits_the_page():
             assert len(line) <= 92, (page, line)
 
 
-def test_the_page_of_examples_has_every_script():
-    listed = re.findall(r"^\| `(\w+\.py)` \|", (DOCS / "examples.md").read_text("utf-8"), re.M)
-    assert sorted(listed) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+def test_the_page_of_examples_has_every_script_and_its_picture():
+    page = (DOCS / "examples.md").read_text("utf-8")
+    scripts = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+    assert sorted(re.findall(r"^\| `(\w+)\.py` \|", page, re.M)) == scripts
+    assert sorted(re.findall(r"\(images/examples/(\w+)\.png\)", page)) == scripts
+    for name in scripts:
+        assert (DOCS / "images" / "examples" / f"{name}.png").stat().st_size < 120_000
 
 
 def test_the_page_of_the_command_has_all_that_it_does():

@@ -47,7 +47,7 @@ from ._many import (
     too_few,
 )
 from ._met import more_than
-from ._outcome import NO_EVIDENCE, Account, AutoResult, FoundModes, counted, written
+from ._outcome import NO_EVIDENCE, Account, AutoResult, FoundModes, counted, in_digits, written
 from ._reference import Fit, laplace
 from ._search import num_parts, searched
 from ._single import sample_one_mode
@@ -672,7 +672,7 @@ def _searched(modes: Modes) -> str:
         listing += f" {modes.num_negligible} more are left out, as their mass is negligible."
     return (
         f"{what} in {modes.num_relaxations} relaxations{lost}; chance that the next finds one: "
-        f"{modes.chance_of_another:.3f}.{listing}"
+        f"{in_digits(modes.chance_of_another)}.{listing}"
     )
 
 

@@ -105,6 +105,14 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def in_digits(chance: float) -> str:
+    """A chance to two digits, and below a tenth to one: no small one is written as zero."""
+    digits = 2 if chance >= 0.1 else 1
+    return np.format_float_positional(
+        chance, precision=digits, unique=False, fractional=False, trim="-"
+    )
+
+
 def _indented(title: str, sentences: list[str]) -> list[str]:
     return [f"{title}:", *(f"  {sentence}" for sentence in sentences)]
 

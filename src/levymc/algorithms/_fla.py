@@ -64,7 +64,7 @@ def fla(
         checks_support: look at log φ where a step ends, and do not make one that ends where it is
             not finite.  The value comes with the gradient that the next step takes: of a cheap
             density it costs a tenth of a step with a thousand chains, and a third with four; where
-            the gradient does not need it, as a logistic regression's, up to 0.7 of the gradient.
+            the gradient does not need it, as a logistic regression's, up to 0.9 of the gradient.
             False, for a target that is finite everywhere, does without, and leaves
             `state.logdensity` as it was at the start.
 

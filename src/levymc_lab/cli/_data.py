@@ -38,7 +38,23 @@ Cache = Annotated[
         help="Data sets are kept here; by default in LEVYMC_DATA, or else the user's cache folder.",
     ),
 ]
-Name = Annotated[str, Argument(metavar="NAME", help="Name a data set; levymc data list shows all.")]
+
+
+def _beginning(incomplete: str) -> list[str]:
+    """What the tab key completes."""
+    from levymc_lab import data
+
+    return [name for name in data.names() if name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str,
+    Argument(
+        metavar="NAME",
+        help="Name a data set; levymc data list shows all.",
+        autocompletion=_beginning,
+    ),
+]
 
 data_app = Typer(no_args_is_help=True, rich_markup_mode="markdown")
 

@@ -34,9 +34,19 @@ MARKS = {
 SPEED_WINDOW = 3600.0  # seconds; a cell may take minutes
 
 
+def _beginning(incomplete: str) -> list[str]:
+    """What the tab key completes."""
+    from levymc_lab import framework
+
+    return [name for name in ("all", *framework.names()) if name.startswith(incomplete)]
+
+
 def run(
     names: Annotated[
-        list[str], Argument(metavar="NAME", help="Name the experiments to run, or all.")
+        list[str],
+        Argument(
+            metavar="NAME", help="Name the experiments to run, or all.", autocompletion=_beginning
+        ),
     ],
     profile: Annotated[
         str, Option(help="The profile quick takes seconds; paper has the paper's sizes.")

@@ -72,7 +72,7 @@ def _setting(results: Results) -> str:
 
 
 def _weights(rows: Rows) -> str:
-    """Medians and worst seeds, and what the stated errors are worth."""
+    """Medians and worst seeds, and the seconds; no columns of peers where none was run."""
     lines = []
     for name, methods in rows.items():
         ours, (rival, _) = methods[OURS], best_rival(methods)
@@ -87,7 +87,8 @@ def _weights(rows: Rows) -> str:
             )
         )
     head = ("problem", "auto: median, worst", "warned", "best peer", NUTS[0], "auto: seconds")
-    return _table(head, lines)
+    known = [column for column in range(len(head)) if {line[column] for line in lines} != {"–"}]
+    return _table([head[one] for one in known], [[line[one] for one in known] for line in lines])
 
 
 def _pair(row: Mapping[str, Any]) -> str:
