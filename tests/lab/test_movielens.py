@@ -32,6 +32,19 @@ def test_tuning_never_sees_the_test_ratings():
     assert report.source == "synthetic"
 
 
+def test_sources_are_those_of_the_ratings_that_would_be_read(monkeypatch):
+    """Of ml-1m none stand in; those of the larger sets are real once they are in the cache."""
+    cached = set()
+    monkeypatch.setattr(data, "cached", lambda name: {} if name in cached else None)
+    names = ("small", "ml-1m", "ml-10m")
+    made = {"small": "synthetic", "ml-1m": "real", "ml-10m": "synthetic"}
+    assert ml.sources(*names) == made
+    cached.add("ml-10m")
+    assert ml.sources(*names) == made | {"ml-10m": "real"}
+    assert POSTERIOR.identity("paper", 0)["sources"] == {"ml-1m": "real"}
+    assert STABILITY.identity("quick", 0)["sources"] == {"small": "synthetic"}
+
+
 def test_missing_ratings_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LEVYMC_DATA", str(tmp_path))
     with pytest.raises(data.MissingDataError, match="levymc data import ml-1m"):

@@ -105,6 +105,10 @@ def needs(config: Posterior) -> None:
     ml.check_there(config.set)
 
 
+def sources(config: Posterior) -> dict[str, str]:
+    return ml.sources(config.set)
+
+
 def cells(config: Posterior) -> list[Cell]:
     return [Cell(method.id, {"method": method.id}) for method in METHODS]
 
@@ -492,4 +496,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    sources=sources,
 )

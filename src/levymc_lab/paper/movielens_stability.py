@@ -68,6 +68,10 @@ def needs(config: Stability) -> None:
     ml.check_there(config.set)
 
 
+def sources(config: Stability) -> dict[str, str]:
+    return ml.sources(config.set)
+
+
 def cells(config: Stability) -> list[Cell]:
     return [
         Cell(f"{option.id}-alpha={alpha:g}", {"option": option.id, "alpha": alpha})
@@ -222,4 +226,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    sources=sources,
 )
