@@ -14,6 +14,7 @@ COMMITTED = [name for name in experiments.names() if (RESULTS / name).exists()]
 STALE = (
     "double-well-bias",
     "movielens-convergence",
+    "movielens-posterior",
     "movielens-stability",
     "sbn-stepsize",
 )
