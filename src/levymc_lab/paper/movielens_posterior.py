@@ -471,7 +471,7 @@ def _draw_ends(axes: Axes, table: Table, truth: float) -> None:
     axes.set_yticks(places, names, fontsize=9)
     axes.set(title="At the end, above Gibbs", xlabel="RMSE less that of the Gibbs sampler")
     axes.set_xlim(-0.01, 1.02 * CEILING)
-    note(axes, "median and range over seeds")
+    note(axes, "medians and ranges")
 
 
 def _point_beyond(axes: Axes, place: int, seeds: tuple[float, float, float], colour: Any) -> None:
