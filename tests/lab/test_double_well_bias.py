@@ -83,6 +83,30 @@ def test_the_diffusion_of_fla_has_a_bias_of_its_own(tables):
     assert diffusion["published"].tolist() == [0.2515, 3.233]
 
 
+def test_the_verdict_says_how_many_pairs_were_tried_and_where_the_choice_is_at_an_end(tables):
+    """Made-up results: Euler's pairs as above; on the second set the least a is chosen."""
+    words = experiment.verdict(CONFIG, tables, []).words
+    assert "FLA, Euler 2 and 4 of 6;" in words
+    assert "MAFLA 6 and 6 of 6" in words
+    exact, tamed = (
+        tables["bias"].where(method=method, selected_by="mean |bias|", alpha=1.7)["abs_bias"]
+        for method in ("FLMC", "FLA, tamed")
+    )
+    assert (
+        "with 1 pairs tried for each α, and less than tamed FLA's, with 2, for "
+        f"{int(exact[0] < tamed[0])} of 1 α."
+    ) in words
+
+
+def test_the_full_grids_begin_where_chains_stay_and_end_where_they_explode():
+    config = experiment.EXPERIMENT.config("paper")
+    first, last = (config.pairs("FLA, Euler")[place][None] for place in (3, -4))
+    assert first.tolist() == [[1e-11, 0.8]]
+    assert last.tolist() == [[1000.0, 0.2]]
+    assert simulate("FLA, Euler", 1.7, first, 4, 2000, jax.random.key(0))["hops"].sum() == 0
+    assert np.all(simulate("FLA, Euler", 1.7, last, 4, 2000, jax.random.key(0))["divergences"] > 0)
+
+
 def test_checks_verdict_and_figure_follow_from_the_tables(tables):
     checks = experiment.checks(CONFIG, tables)
     assert len({check.name for check in checks}) == len(checks) > 3

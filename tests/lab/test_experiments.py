@@ -294,6 +294,48 @@ def test_cells_of_two_versions_are_not_mixed(tmp_path, monkeypatch):
         run(tmp_path)
 
 
+def drawing_on(source):
+    return dataclasses.replace(EXPERIMENT, sources=lambda config: {"ratings": source})
+
+
+@pytest.mark.parametrize("done", [2, 4])
+def test_results_of_other_data_are_refused_unless_forced(tmp_path, done):
+    """Synthetic data stood in; then there are real ones: with cells missing, or with none."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, drawing_on("synthetic"), on_progress=interrupt_after(done))
+    if done == 4:
+        run(tmp_path, drawing_on("synthetic"))
+    before = contents(tmp_path)
+    MADE.clear()
+    with pytest.raises(MismatchError, match=r"its ratings is synthetic, not real.*--force"):
+        experiments.preflight(drawing_on("real"), tmp_path)
+    with pytest.raises(MismatchError, match="its ratings is synthetic, not real"):
+        run(tmp_path, drawing_on("real"))
+    assert (MADE, contents(tmp_path)) == ([], before)
+    found = run(tmp_path, drawing_on("real"), force=True)
+    assert len(MADE) == 4
+    assert found.manifest["sources"] == {"ratings": "real"}
+
+
+def test_what_is_finished_on_real_data_is_drawn_without_them(tmp_path):
+    """But cells of synthetic ones do not come between those of real ones."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, drawing_on("real"), on_progress=interrupt_after(2))
+    with pytest.raises(MismatchError, match="its ratings is real, not synthetic"):
+        run(tmp_path, drawing_on("synthetic"))
+    run(tmp_path, drawing_on("real"))
+    (tmp_path / "toy/figures/draws.svg").unlink()
+    assert run(tmp_path, drawing_on("synthetic")).manifest["sources"] == {"ratings": "real"}
+    assert (tmp_path / "toy/figures/draws.svg").exists()
+
+
+def test_results_that_do_not_name_their_data_go_on(tmp_path):
+    """They are of before manifests did: with the same digest."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, on_progress=interrupt_after(2))
+    assert "sources" not in run(tmp_path, drawing_on("real")).manifest
+
+
 def test_force_removes_only_what_a_run_writes(tmp_path):
     run(tmp_path)
     (tmp_path / "toy/notes.txt").write_text("mine")

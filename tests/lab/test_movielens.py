@@ -37,6 +37,19 @@ def test_tuning_never_sees_the_test_ratings():
     assert report.source == "synthetic"
 
 
+def test_sources_are_those_of_the_ratings_that_would_be_read(monkeypatch):
+    """Of ml-1m none stand in; those of the larger sets are real once they are in the cache."""
+    cached = set()
+    monkeypatch.setattr(data, "cached", lambda name: {} if name in cached else None)
+    names = ("small", "ml-1m", "ml-10m")
+    made = {"small": "synthetic", "ml-1m": "real", "ml-10m": "synthetic"}
+    assert ml.sources(*names) == made
+    cached.add("ml-10m")
+    assert ml.sources(*names) == made | {"ml-10m": "real"}
+    assert POSTERIOR.identity("paper", 0)["sources"] == {"ml-1m": "real"}
+    assert STABILITY.identity("quick", 0)["sources"] == {"small": "synthetic"}
+
+
 def test_missing_ratings_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LEVYMC_DATA", str(tmp_path))
     with pytest.raises(data.MissingDataError, match="levymc data import ml-1m"):
@@ -232,6 +245,113 @@ def test_posterior_at_a_tiny_size():
     assert math.isnan(gibbs["step_size"])
     assert len(tables["scores"]) == 12
     assert [check.outcome for check in checks] == ["pass"]
+
+
+def test_jumps_without_bound_are_tuned_by_the_median_over_keys(monkeypatch):
+    """One wild key in three does not rule the choice; other methods need no second key."""
+    config = dataclasses.replace(
+        POSTERIOR.config("quick"), step_sizes=(0.1, 0.2, 0.4), tuning_keys=3
+    )
+    errors = {0.1: [1.0, 1.0, 1.0], 0.2: [9.0, 0.9, 0.9], 0.4: [0.5, 9.0, 9.0]}
+    asked = []
+
+    def runs(config, method, chosen, part, keys, length):
+        asked.append((len(keys), length))
+        return [{"errors": [error]} for error in errors[chosen.step_size][: len(keys)]]
+
+    monkeypatch.setattr(movielens_posterior, "_runs", runs)
+    for name, best in (("sgfla-1.6", 0.2), ("cut-1.6", 0.4), ("sgld", 0.4)):
+        method = movielens_posterior.BY_ID[name]
+        choices = movielens_posterior.settings(config, method)
+        chosen = movielens_posterior._best(config, method, choices, jax.random.key(0))
+        assert chosen.step_size == best
+    assert asked == [(3, 40)] * 3 + [(1, 40)] * 6
+
+
+def posterior_of(gibbs, jumps):
+    """Made-up results on real ratings: the last errors of the Gibbs sampler, and of SG-FLA 1.6."""
+
+    def result(ends, step_size, seconds):
+        ends = np.array(ends)
+        errors = np.stack([ends + 0.1, ends], axis=1)
+        return {
+            "errors": errors, "seconds": np.full(errors.shape, seconds) * [0.5, 1.0],
+            "single": ends + 0.05, "coverage": np.full(len(ends), 0.9),
+            "divergences": np.zeros(len(ends), int), "step_size": step_size, "offset": 100.0,
+            "temperature": 1.0, "source": "real",
+        }  # fmt: skip
+
+    made = {cell.id: result([0.85] * 3, 0.2, 8.0) for cell in POSTERIOR.cells(POSTERIOR_CONFIG)}
+    made["gibbs"] = result(gibbs, math.nan, 12.0)
+    made["sgfla-1.6"] = result(jumps, 0.4, 9.0)
+    made["sgld-plain"] = result([0.85] * 3, 2e-3, 8.0)
+    tables = POSTERIOR.summarise(POSTERIOR_CONFIG, made)
+    return tables, POSTERIOR.checks(POSTERIOR_CONFIG, tables)
+
+
+POSTERIOR_CONFIG = POSTERIOR.config("paper")
+
+
+def test_one_wild_seed_rules_neither_the_curve_nor_the_end():
+    tables, checks = posterior_of([0.849] * 3, [0.87, 0.88, 3.0])
+    row = movielens_posterior.by_method(tables)["SG-FLA 1.6"]
+    numbers = [row[name] for name in ("error", "mean", "least", "largest")]
+    assert numbers == pytest.approx([0.88, 1.583, 0.87, 3.0], abs=1e-3)
+    curve = tables["curves"].where(method="SG-FLA 1.6")["error"]
+    assert curve.tolist() == pytest.approx([0.98, 0.88])
+    words = POSTERIOR.verdict(POSTERIOR_CONFIG, tables, checks).words
+    assert "SG-FLA 1.6 0.8800;" in words
+    assert "medians over 3 seeds" in words
+    assert words.endswith("Tuned to the least or the largest step that was tried: SG-FLA 1.6.")
+
+
+def test_the_time_of_a_gibbs_sweep_is_that_of_the_table():
+    """12 s for 600 sweeps, and 8 s for 8000 steps."""
+    _, checks = posterior_of([0.849] * 3, [0.88] * 3)
+    assert POSTERIOR_CONFIG.num_steps == 8000
+    (found,) = (check for check in checks if check.name.startswith("seconds until"))
+    assert "takes the time of 20 of these steps" in found.explanation
+    assert POSTERIOR.runs_alone
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(0.849, "pass"), (0.8505, "pass"), (0.851, "fail"), (0.838, "fail")]
+)
+def test_the_gibbs_sampler_misses_its_bar_beyond_what_splits_differ_by(error, outcome):
+    _, checks = posterior_of([error] * 3, [0.88] * 3)
+    assert checks[0].name == "RMSE of the Gibbs sampler"
+    assert checks[0].outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ((0.01, 0.02, 0.1), "to 0.100"),
+        ((0.01, 0.07, 0.1), "median 0.070, to 0.100"),
+        ((0.065, 0.07, 0.1), "median 0.070, from 0.065 to 0.100"),
+    ],
+)
+def test_what_is_outside_of_the_picture_is_printed(seeds, words):
+    assert movielens_posterior._beyond(*seeds) == words
+
+
+def test_the_legend_says_so_where_no_chain_is_left_to_draw():
+    config = STABILITY.config("quick")
+    results = {}
+    for cell in STABILITY.cells(config):
+        lasts = 20 if cell["option"] == "euler" else config.num_steps
+        errors = np.full(2, math.nan if cell["option"] == "euler" else 0.9)
+        lasted = np.full(2, lasts)
+        scores = {"lasted": lasted, "error": errors, "clipped": errors, "source": "synthetic"}
+        results[cell.id] = scores
+    tables, _ = judged(STABILITY, config, results)
+    (figure,) = STABILITY.figures(config, tables).values()
+    (legend,) = figure.legends
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told[:2] == [
+        "plain Euler: 4 of 4 diverge, none left to draw",
+        "tamed: 0 of 4 diverge",
+    ]
 
 
 @pytest.fixture(scope="module")

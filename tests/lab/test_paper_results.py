@@ -11,7 +11,13 @@ from levymc_lab.framework import style
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMITTED = [name for name in experiments.names() if (RESULTS / name).exists()]
 # Of an earlier configuration: to be run again, and then taken out here.
-STALE = ("movielens-convergence", "movielens-stability", "sbn-stepsize")
+STALE = (
+    "double-well-bias",
+    "movielens-convergence",
+    "movielens-posterior",
+    "movielens-stability",
+    "sbn-stepsize",
+)
 CURRENT = [
     pytest.param(
         name, marks=pytest.mark.xfail(name in STALE, reason="to be run again", strict=True)

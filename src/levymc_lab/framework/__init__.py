@@ -30,6 +30,9 @@ A results folder, OUT/NAME, holds::
     checks.json       checks and verdict
     figures/*.png, *.svg
 
+An experiment whose data others may stand in for names their ``sources``, real or synthetic, which
+the manifest keeps: where they have changed the folder is refused, as one of another seed is.
+
 Nothing there is written over: what is missing is made again.  To redraw, remove figures/ and run.
 Tables that were changed after they were made are refused, and so nothing is judged or drawn from
 them.  Results of manifests without checksums, as they were before, are read and marked.
@@ -50,6 +53,8 @@ from ._check import Check as Check
 from ._check import Verdict as Verdict
 from ._cluster import Cluster as Cluster
 from ._cluster import connect as connect
+from ._experiment import REAL as REAL
+from ._experiment import SYNTHETIC as SYNTHETIC
 from ._experiment import Cell as Cell
 from ._experiment import CellResult as CellResult
 from ._experiment import Experiment as Experiment

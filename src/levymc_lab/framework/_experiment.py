@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Tables = Mapping[str, Table]
 CellResult = Mapping[str, Any]
 SUFFIXES = ("png", "svg")  # of figures
+REAL, SYNTHETIC = "real", "synthetic"  # data, as an experiment's `sources` has them
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ class Experiment:
     dtype: of the computation.
     needs: of a configuration, raises ValueError with a remedy where something is missing without
         which no cell can be made, such as a data set.
+    sources: of a configuration, "real" or "synthetic" for each data set that others may stand in
+        for, as it would be read now.  The manifest keeps them: cells of both are not mixed, and
+        what was made of synthetic data is not taken for finished once there are real ones.
     shows_parts: `summarise` takes the results of any of the cells but none, and what follows
         works on such tables: then a run that is not finished is shown by the cells it has.
     runs_alone: its cells measure seconds: one at a time, on this machine, whatever `jobs`.
@@ -88,6 +92,7 @@ class Experiment:
     figures: Callable[[Any, Tables], "Mapping[str, Figure]"]
     dtype: Literal["float32", "float64"] = "float64"
     needs: Callable[[Any], None] | None = None
+    sources: Callable[[Any], Mapping[str, str]] | None = None
     shows_parts: bool = False
     runs_alone: bool = False
     introduction: str = ""
@@ -100,7 +105,10 @@ class Experiment:
         return self.profiles[profile]
 
     def identity(self, profile: str, seed: int) -> dict[str, Any]:
-        """What determines the numbers, versions apart, as it is read from JSON, and its digest."""
+        """What determines the numbers, versions apart, as it is read from JSON, and its digest.
+
+        The sources of the data are beside the digest, so that older manifests keep theirs.
+        """
         content = {
             "name": self.name,
             "profile": profile,
@@ -109,7 +117,9 @@ class Experiment:
             "dtype": self.dtype,
         }
         text = json.dumps(content, sort_keys=True)
-        return {**json.loads(text), "digest": hashlib.sha256(text.encode()).hexdigest()}
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        sources = {"sources": dict(self.sources(self.config(profile)))} if self.sources else {}
+        return {**json.loads(text), "digest": digest, **sources}
 
     def precision(self) -> AbstractContextManager[None]:
         """A context in which JAX computes in the experiment's dtype."""

@@ -28,7 +28,7 @@ from levymc._workdir import (
 )
 
 from ._cluster import Cluster
-from ._experiment import SUFFIXES, Cell, Experiment, check_seed
+from ._experiment import REAL, SUFFIXES, Cell, Experiment, check_seed
 from ._pool import Task, make
 from ._results import (
     FORMAT,
@@ -234,10 +234,11 @@ class _Work:
             ) from error
 
     def _check_same(self, found: dict[str, Any]) -> None:
-        """Refuse another configuration or seed, and cells of two sets of versions in one folder."""
+        """Refuse another configuration, seed or data, and cells of two sets of versions."""
         wanted, names = self.wanted, ("name", "profile", "seed", "dtype")
         parts = ({name: one.get(name) for name in names} for one in (found, wanted))
         changes = differences(*parts) or differences(found["config"], wanted["config"])
+        changes += self._changed_sources(found)
         if needs_cells(self.folder, found):
             changes += differences(found["versions"], wanted["versions"])
         if changes or found["digest"] != wanted["digest"]:
@@ -246,6 +247,15 @@ class _Work:
                 f"{', '.join(changes) or 'its digest differs'}. "
                 "Name another folder (--out), or start anew and lose what it holds (--force)."
             )
+
+    def _changed_sources(self, found: dict[str, Any]) -> list[str]:
+        """Of manifests that name them; what is finished on real data may be drawn without them."""
+        if "sources" not in found:
+            return []
+        now = dict(self.wanted.get("sources", {}))
+        if not needs_cells(self.folder, found):
+            now = {name: REAL if found["sources"].get(name) == REAL else now[name] for name in now}
+        return differences(found["sources"], now)
 
     def _write_tables(self, manifest: dict[str, Any]) -> dict[str, str]:
         """Summarise the cells; return the checksum of each file.

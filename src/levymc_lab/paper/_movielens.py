@@ -18,6 +18,8 @@ from jaxtyping import Array
 from levymc import iterate, models, whole
 from levymc.run.observe import divergences
 from levymc_lab import data
+from levymc_lab.framework import REAL as REAL
+from levymc_lab.framework import SYNTHETIC as SYNTHETIC
 from levymc_lab.framework import Table
 
 RANK = 10
@@ -25,7 +27,6 @@ SPLIT_SEED = 0
 BOUND = 50.0  # of truncated noise
 START_SCALE = 0.1  # of the factors that chains start from
 SMALL = data.Size(300, 200, 9000)  # of the quick profile
-REAL, SYNTHETIC = "real", "synthetic"
 
 
 class Part(NamedTuple):
@@ -63,11 +64,20 @@ def part(name: str, *, is_tuning: bool) -> Part:
 
 
 def _ratings(name: str) -> tuple[data.Ratings, str]:
-    if name == "small":
-        return data.synthetic(*SMALL), SYNTHETIC
-    if data.cached(name) is None and name != "ml-1m":
-        return data.synthetic(*data.SIZES[name]), SYNTHETIC
-    return data.load(name), REAL
+    if _source(name) == REAL:
+        return data.load(name), REAL
+    return data.synthetic(*(SMALL if name == "small" else data.SIZES[name])), SYNTHETIC
+
+
+def _source(name: str) -> str:
+    """Whether ratings of that name would be read or made now; for ml-1m none stand in."""
+    is_made = name == "small" or (name != "ml-1m" and data.cached(name) is None)
+    return SYNTHETIC if is_made else REAL
+
+
+def sources(*names: str) -> dict[str, str]:
+    """As an experiment's `sources`."""
+    return {name: _source(name) for name in names}
 
 
 def check_there(*names: str) -> None:

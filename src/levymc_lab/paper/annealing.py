@@ -6,11 +6,14 @@ their lowest value, with the same number of evaluations each,
 
 .. math:: \text{found} \iff \min_n U(x_n) - \min U \le 10^{-4} \max(1, |\min U|) .
 
-An evaluation with its gradient counts as one for all.
+An evaluation with its gradient counts as one for all, which favours the methods that use one: the
+best peer with gradients and the best without are reported apart.  Ours and differential evolution
+know the budget, the schedule of dual annealing does not; what else differs is in `_minimizers`.
 
 References: [simsekli2017], section 5.  Departures: the paper names the use and measures nothing.
 The constants of `levymc.minimize` were chosen on Rastrigin's and Ackley's functions in 10
-dimensions and Styblinski and Tang's in 20, of which none is among the fifteen.
+dimensions and Styblinski and Tang's in 20.  None of the fifteen is one of these, but four are of
+their families, in other dimensions or rotated: mean rates are given without them, too.
 """
 
 import math
@@ -21,14 +24,21 @@ from typing import Any
 import jax
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from levymc_lab.framework import Cell, CellResult, Check, Experiment, Table, Tables, Verdict
 from levymc_lab.framework.style import new_figure
 
 from ._landscapes import LANDSCAPES
-from ._minimizers import METHODS, OURS, missing, search
+from ._minimizers import METHODS, OURS, PEERS, WITHOUT_GRADIENTS, missing, search
 from ._shared import failures, groups
 
+FAMILIAR = ("rotated Rastrigin", "Rastrigin", "Styblinski–Tang", "Ackley")
+CLASSES = {
+    "with gradients": tuple(peer for peer in PEERS if peer not in WITHOUT_GRADIENTS),
+    "without gradients": WITHOUT_GRADIENTS,
+}
+FALSE_ALARM = 0.05  # of all comparisons of a function and a peer together
 BELOW = 1e-6  # of max(1, |min U|): rounding, and digits of the published minima
 
 
@@ -83,15 +93,22 @@ def summarise(config: Annealing, results: Mapping[str, CellResult]) -> Tables:
             rows,
         ),
         "means": Table.stack(
-            "The rate of success, averaged over the functions.",
-            [
-                {
-                    "method": method,
-                    "rate": float(np.mean([r["rate"] for r in rows if r["method"] == method])),
-                }
-                for method in dict.fromkeys(row["method"] for row in rows)
-            ],
+            "The rate of success, averaged over the functions; and over those that are not of the "
+            "families on which the constants of levymc.minimize were chosen (NaN if there are "
+            "none).",
+            [_mean(method, rows) for method in dict.fromkeys(row["method"] for row in rows)],
         ),
+    }
+
+
+def _mean(method: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    of_method = [row for row in rows if row["method"] == method]
+    elsewhere = [row["rate"] for row in of_method if row["function"] not in FAMILIAR]
+    return {
+        "method": method,
+        "gradients": method not in WITHOUT_GRADIENTS,
+        "rate": float(np.mean([row["rate"] for row in of_method])),
+        "rate_elsewhere": float(np.mean(elsewhere)) if elsewhere else math.nan,
     }
 
 
@@ -127,31 +144,54 @@ def checks(config: Annealing, tables: Tables) -> list[Check]:
             reason="relative where it exceeds one; nothing can be lower than the minimum",
         ),
     ]
-    peers = [row["rate"] for row in means.rows() if row["method"] != OURS]
-    if OURS in means["method"] and peers:
-        found.append(
-            Check.above(
-                "mean rate of success of levymc.minimize",
-                means.where(method=OURS)["rate"][0],
-                max(peers),
-                reason="that of the best peer: the direction pays if it is exceeded",
-                explanation="another method may be the better one on the average",
-            )
-        )
-    return found
+    return [*found, *(_check_mean(means, peers, score) for peers, score in _bars(means))]
+
+
+def _bars(means: Table) -> list[tuple[str, str]]:
+    """The classes of peers and the scores in which ours is compared with their best."""
+    there = means["method"].tolist()
+    if OURS not in there:
+        return []
+    scores = [s for s in ("rate", "rate_elsewhere") if np.isfinite(means[s]).all()]
+    return [(name, s) for name in CLASSES if set(CLASSES[name]) & set(there) for s in scores]
+
+
+def _best(means: Table, peers: str, score: str) -> dict[str, Any]:
+    rows = [row for row in means.rows() if row["method"] in CLASSES[peers]]
+    return max(rows, key=lambda row: row[score])
+
+
+def _check_mean(means: Table, peers: str, score: str) -> Check:
+    best = _best(means, peers, score)
+    where = "" if score == "rate" else ", families elsewhere than where its constants are from"
+    return Check.above(
+        f"mean rate of success of levymc.minimize, {best['method']} the best peer {peers}{where}",
+        means.where(method=OURS)[score][0],
+        best[score],
+        reason="that of the best such peer: the direction pays if it is exceeded",
+        explanation="another method may be the better one on the average",
+    )
 
 
 def margin(config: Annealing) -> float:
-    """Twice the largest standard error of a difference of two rates."""
-    return 2 * math.sqrt(0.5 / config.num_seeds)
+    """By which no two rates differ that are the same, of any function and peer, in 95 % of runs.
+
+    By the normal law where it is widest, at rates of a half, and Bonferroni's inequality.  So the
+    best of four peers is not favoured for being the best of four.
+    """
+    comparisons = len(config.functions) * max(len(config.methods) - 1, 1)
+    return float(norm.isf(FALSE_ALARM / 2 / comparisons)) * math.sqrt(0.5 / config.num_seeds)
 
 
-def judged(config: Annealing, searches: Table) -> dict[str, list[str]]:
-    """The functions where our rate exceeds the best peer's by the margin, misses it, or neither."""
+def judged(config: Annealing, searches: Table, peers: Sequence[str]) -> dict[str, list[str]]:
+    """The functions where our rate exceeds all of these by the margin, misses one's, or neither."""
     lists: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
     for function, part in groups(searches, "function"):
         rates = dict(zip(part["method"].tolist(), part["rate"].tolist(), strict=True))
-        lead = rates.pop(OURS, math.nan) - max(rates.values(), default=math.nan)
+        others = [rates[peer] for peer in peers if peer in rates]
+        if OURS not in rates or not others:
+            continue
+        lead = rates[OURS] - max(others)
         kind = "ahead" if lead > margin(config) else "behind" if lead < -margin(config) else "level"
         lists[kind].append(function)
     return lists
@@ -160,16 +200,27 @@ def judged(config: Annealing, searches: Table) -> dict[str, list[str]]:
 def verdict(config: Annealing, tables: Tables, checks: Sequence[Check]) -> Verdict:
     if failed := failures(checks):
         return Verdict("not reproduced", f"The comparison is not sound: {failed}.")
-    lists = {
-        kind: ", ".join(names) or "none"
-        for kind, names in judged(config, tables["searches"]).items()
-    }
-    means = ", ".join(f"{row['method']} {row['rate']:.2f}" for row in tables["means"].rows())
+    parts = [_against(config, tables, peers) for peers in CLASSES]
+    means = ", ".join(
+        f"{row['method']} {row['rate']:.2f} ({row['rate_elsewhere']:.2f})"
+        for row in tables["means"].rows()
+    )
     return Verdict(
         "measured here",
-        f"Against the best of its peers, function by function, it pays on: {lists['ahead']}. It "
-        f"does not on: {lists['behind']}. They are level (rates within {margin(config):.2f}) on: "
-        f"{lists['level']}. Mean rates of success: {means}.",
+        f"{' '.join(parts)} Level means rates within {margin(config):.2f}, beyond which chance "
+        f"alone puts any of all pairs in one run of twenty. Mean rates of success (without the "
+        f"families on which its constants were chosen): {means}.",
+    )
+
+
+def _against(config: Annealing, tables: Tables, peers: str) -> str:
+    lists = {
+        kind: ", ".join(names) or "none"
+        for kind, names in judged(config, tables["searches"], CLASSES[peers]).items()
+    }
+    return (
+        f"Against each peer {peers} ({', '.join(CLASSES[peers])}) it pays on: {lists['ahead']}. It "
+        f"does not on: {lists['behind']}. Level: {lists['level']}."
     )
 
 
@@ -213,7 +264,8 @@ EXPERIMENT = Experiment(
     },
     captions={
         "annealing": "How often each method found the lowest value of each function; names are "
-        "followed by the number of variables."
+        "followed by the number of variables. The first three methods use gradients, each for the "
+        "price of a value; the last two do not."
     },
     cells=cells,
     run_cell=run_cell,

@@ -13,6 +13,11 @@ for every step size.
 References: [simsekli2017], Figure 4.  Departures: the paper does not say where chains start, which
 pairs were tried, nor on what they were judged.  Here all start at -5, as in Figure 3: a chain that
 stays in the left well is off by 3.26, and 3.23 is published at α = 2.
+
+The grid of each method reaches beyond what is best for it, where there is such a thing: with the
+smallest a chains stay in their well, with the largest they explode or are far from the target.
+MAFLA's test leaves its steps no bias, and its a is taken from the upper end of the grid: its bias
+could still be less.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +54,17 @@ OBSERVERS = {
 
 @dataclass(frozen=True)
 class DoubleWellBias:
-    """Sizes, and the pairs (a, b) that are tried: all of `fla_a` with all of `fla_b`, and so on."""
+    """Sizes, and the pairs (a, b) that are tried: all of `fla_a` with all of `fla_b`, and so on.
+
+    Below a = 1e-3 FLMC hops too seldom: in a trial of 50 000 steps its mean |bias| was 1.1 to 2.4
+    with a = 1e-4 and b = 0.3, for α = 1.5 to 1.9, and 0.7 to 1.7 with 0.01.
+    """
 
     alphas: tuple[float, ...]
     num_steps: int
     fla_a: tuple[float, ...]
     fla_b: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
-    flmc_a: tuple[float, ...] = (0.01, 1.0)
+    flmc_a: tuple[float, ...] = (1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
     mafla_a: tuple[float, ...] = (1e2, 1e4, 1e6)
     exact_b: tuple[float, ...] = (0.3, 0.5)
     num_sets: int = 4
@@ -268,7 +277,8 @@ def verdict(config: DoubleWellBias, tables: Tables, checks: Sequence[Check]) -> 
     failed = failures(checks)
     words = f"These do not hold: {failed}. " if failed else ""
     parts = (_of_euler, _of_tamed, _of_choice, _of_exact)
-    return Verdict("not reproduced", words + " ".join(part(tables) for part in parts))
+    said = [*(part(tables) for part in parts), _of_edges(config, tables)]
+    return Verdict("not reproduced", words + " ".join(said))
 
 
 def _span(table: Table, score: str) -> str:
@@ -313,9 +323,33 @@ def _of_exact(tables: Tables) -> str:
     return (
         f"For α < 2 the total variation is {_span(tamed, 'tv')} for tamed "
         f"FLA, {_span(exact, 'tv')} for FLMC and {_span(adjusted, 'tv')} for MAFLA, whose mean "
-        f"|bias| is {_span(adjusted, 'abs_bias')}. FLMC's, {_span(exact, 'abs_bias')}, is no "
-        "better than FLA's: a tamed step takes long to come back from a far jump, which the mean "
-        "feels and the total variation does not."
+        f"|bias| is {_span(adjusted, 'abs_bias')}. FLMC's is {_span(exact, 'abs_bias')}, "
+        f"{_less_often(tables)}. A tamed step takes long to come back from a far jump, which the "
+        "mean feels and the total variation does not."
+    )
+
+
+def _less_often(tables: Tables) -> str:
+    """For how many α < 2 FLMC's mean |bias| is less than tamed FLA's, with the pairs of each."""
+    ours, theirs = (heavy(_part(tables, method))["abs_bias"] for method in (EXACT, TAMED))
+    tried = (int(tables["pairs"].where(method=method)["pairs"][0]) for method in (EXACT, TAMED))
+    share = f"{np.sum(ours < theirs)} of {ours.size} α"
+    return "with {} pairs tried for each α, and less than tamed FLA's, with {}, for {}".format(
+        *tried, share
+    )
+
+
+def _of_edges(config: DoubleWellBias, tables: Tables) -> str:
+    """How often a search ended where its grid does."""
+    parts = []
+    for method in METHODS:
+        chosen = tables["sets"].where(method=method, selected_by=BY_SIZE)["a"]
+        tried = config.pairs(method)[:, 0]
+        ends = [np.sum(chosen == end) for end in (tried.min(), tried.max())]
+        parts.append(f"{method} {ends[0]} and {ends[1]} of {chosen.size}")
+    return (
+        f"Chosen at the least and the largest a that was tried: {'; '.join(parts)}. MAFLA's steps "
+        "have no bias, whatever a: its own could still be less."
     )
 
 
@@ -422,7 +456,7 @@ EXPERIMENT = Experiment(
         "paper": DoubleWellBias(
             alphas=(1.5, 1.55, 1.6, 1.65, 1.7, 1.75, 1.8, 1.85, 1.9, 1.95, 2.0),
             num_steps=50_000,
-            fla_a=(1e-7, 1e-5, 1e-3, 0.1, 10.0, 1000.0),
+            fla_a=(1e-11, 1e-9, 1e-7, 1e-5, 1e-3, 0.1, 10.0, 1000.0),
         ),
     },
     captions={

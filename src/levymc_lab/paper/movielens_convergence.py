@@ -137,6 +137,10 @@ class Start(NamedTuple):
     spread: float
 
 
+def sources(config: Convergence) -> dict[str, str]:
+    return ml.sources(config.first, *config.large)
+
+
 def cells(config: Convergence) -> list[Cell]:
     """The larger sets first, as they take longest."""
     found = [
@@ -658,4 +662,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    sources=sources,
 )

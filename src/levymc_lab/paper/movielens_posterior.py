@@ -3,7 +3,9 @@ r"""What the paper lacks on ratings: how near the samplers come to the posterior
 The predictive mean of a rating is the mean of a_u · b_i over the draws.  The Gibbs sampler gives
 it exactly; SGLD and SG-FLA give it up to their bias, from a tenth of the ratings a step.  Step size
 and preconditioner of each method are tuned on a validation split and reported on the test split,
-over several seeds, with the time that one core takes.
+over several seeds, with the time that one core takes.  With exact jumps one seed says little: a
+single jump rules an error, and a mean over errors.  So these methods are tuned by the median over
+several keys, and of every method the median over seeds is reported.
 
 SG-FLA with truncated noise is colder than the posterior: its noise has a finite variance v, so that
 it samples about φ^{1/T} with T = v (η m)^{2/α - 1} / (2 c_α) < 1 in a row of step η m.  SGLD with
@@ -35,7 +37,8 @@ from ._shared import DASHED, DOTTED, gathered, legend_below, spread_colour
 LEVEL = 1.6449  # standard deviations of a 90 % interval
 SWEEPS_OF_BURN_IN = 20
 GOAL = 0.002  # of RMSE, above the Gibbs sampler
-TRUTH = 0.845  # RMSE of a long Gibbs run on MovieLens 1M, measured by others; raw or centred
+TRUTH = 0.8446  # RMSE on MovieLens 1M after 600 sweeps elsewhere: 0.8437 raw, 0.8455 centred
+BY_SPLIT = 0.006  # two standard deviations of the difference between two random splits
 LEVY_BIAS = (
     "Jumps without bound stay in the rows that they hit until the gradient brings them back, and a "
     "mean over draws feels each of them: FLA's own law, not the posterior."
@@ -86,6 +89,7 @@ class Posterior:
     plain_steps: η that are tried without it.
     tuning_steps, num_steps, num_sweeps: of a chain that is tuned, of one that is reported, and of
         the Gibbs sampler.
+    tuning_keys: of a method whose jumps have no bound; one for the others.
     """
 
     set: str
@@ -98,11 +102,16 @@ class Posterior:
     num_seeds: int
     burn_in: int
     every: int
+    tuning_keys: int = 3
     s2: float = 0.25
 
 
 def needs(config: Posterior) -> None:
     ml.check_there(config.set)
+
+
+def sources(config: Posterior) -> dict[str, str]:
+    return ml.sources(config.set)
 
 
 def cells(config: Posterior) -> list[Cell]:
@@ -124,6 +133,10 @@ def settings(config: Posterior, method: Method) -> list[Setting]:
     return [Setting(*pair) for pair in product(config.step_sizes, config.offsets)]
 
 
+def has_exact_jumps(method: Method) -> bool:
+    return method.alpha < 2 and method.bound is None
+
+
 def run_cell(config: Posterior, cell: Cell, key: Any) -> CellResult:
     """Tune on the validation split, then report on the test split."""
     method = BY_ID[cell["method"]]
@@ -142,11 +155,13 @@ def run_cell(config: Posterior, cell: Cell, key: Any) -> CellResult:
 
 
 def _best(config: Posterior, method: Method, choices: list[Setting], key: Any) -> Setting:
+    """That with the least error, a median over keys, which all choices share."""
     part, length = ml.part(config.set, is_tuning=True), config.tuning_steps
+    keys = jax.random.split(key, config.tuning_keys if has_exact_jumps(method) else 1)
     scores = []
     for choice in choices:
-        (run,) = _runs(config, method, choice, part, [key], length)
-        scores.append(run["errors"][-1])
+        runs = _runs(config, method, choice, part, keys, length)
+        scores.append(np.median([run["errors"][-1] for run in runs]))
     return choices[int(np.nanargmin(scores))]
 
 
@@ -249,19 +264,20 @@ def _thinned(count: int) -> Iterator[int]:
 def summarise(config: Posterior, results: Mapping[str, CellResult]) -> Tables:
     return {
         "scores": Table.stack(
-            "Predictive mean on the test split, over seeds: RMSE (mean, least, largest), that of a "
-            "single draw, share of ratings inside the 90 % interval, seconds on one core in all "
-            "and until within 0.002 of the Gibbs sampler's end (infinite if never), what was "
-            "chosen on the validation split, and steps that diverged.",
-            (_row(method, results) for method in METHODS),
+            "Predictive mean on the test split, over seeds: RMSE (median, mean, least, largest), "
+            "median of that of a single draw, share of ratings inside the 90 % interval, seconds "
+            "on one core in all and until the median is within 0.002 of the Gibbs sampler's end "
+            "(infinite if never), what was chosen on the validation split and whether that step is "
+            "the least or the largest that was tried, and steps that diverged.",
+            (_row(config, method, results) for method in METHODS),
         ),
         "curves": Table.stack(
-            "RMSE of the running predictive mean against seconds on one core; mean over seeds.",
+            "RMSE of the running predictive mean, median over seeds, against seconds on one core.",
             (
                 {
                     "method": method.name,
                     "seconds": results[method.id]["seconds"].mean(axis=0).round(4),
-                    "error": results[method.id]["errors"].mean(axis=0).round(5),
+                    "error": np.median(results[method.id]["errors"], axis=0).round(5),
                 }
                 for method in METHODS
             ),
@@ -269,21 +285,26 @@ def summarise(config: Posterior, results: Mapping[str, CellResult]) -> Tables:
     }
 
 
-def _row(method: Any, results: Mapping[str, CellResult]) -> dict[str, Any]:
+def _row(config: Posterior, method: Method, results: Mapping[str, CellResult]) -> dict[str, Any]:
     result = results[method.id]
-    last, goal = result["errors"][:, -1], results["gibbs"]["errors"][:, -1].mean() + GOAL
-    mean, clock = result["errors"].mean(axis=0), result["seconds"].mean(axis=0)
-    there = clock[mean <= goal]
+    last, goal = result["errors"][:, -1], np.median(results["gibbs"]["errors"][:, -1]) + GOAL
+    middle, clock = np.median(result["errors"], axis=0), result["seconds"].mean(axis=0)
+    there = clock[middle <= goal]
+    tried = [setting.step_size for setting in settings(config, method)]
     return {
         "method": method.name,
         "source": str(result["source"]),
-        **ml.over_seeds(last),
-        "single": result["single"].mean(),
+        "error": np.median(last),
+        "mean": last.mean(),
+        "least": last.min(),
+        "largest": last.max(),
+        "single": np.median(result["single"]),
         "coverage": result["coverage"].mean(),
         "seconds": clock[-1],
         "seconds_to_goal": there[0] if there.size else math.inf,
         "step_size": float(result["step_size"]),
         "offset": float(result["offset"]),
+        "at_edge": method.kind == "sg" and float(result["step_size"]) in (min(tried), max(tried)),
         "temperature": float(result["temperature"]),
         "divergences": int(result["divergences"].sum()),
         "seeds": len(last),
@@ -303,12 +324,15 @@ def checks(config: Posterior, tables: Tables) -> list[Check]:
                 "RMSE of the Gibbs sampler",
                 rows["Gibbs"]["error"],
                 TRUTH,
-                0.004,
-                reason="0.844 to 0.846 in long runs elsewhere, on another split of the same kind",
+                BY_SPLIT,
+                reason="0.8437 to 0.8455 after 600 sweeps elsewhere, on another random split of "
+                "the same kind. A hundred thousand test ratings know an RMSE to 0.002 (standard "
+                "deviation), so that two splits differ by 0.003, and by twice that once in twenty; "
+                "a bar of 0.004, as it was, leaves out the second split",
             )
         )
         found += [_check_goal(row, rows["Gibbs"]) for row in rows.values() if _is_aimed(row)]
-        found.append(_check_time(rows))
+        found.append(_check_time(config, rows))
     return [*found, _check_divergence(tables)]
 
 
@@ -330,17 +354,21 @@ def _check_goal(row: dict[str, Any], gibbs: dict[str, Any]) -> Check:
     )
 
 
-def _check_time(rows: dict[str, dict[str, Any]]) -> Check:
+def _check_time(config: Posterior, rows: dict[str, dict[str, Any]]) -> Check:
     aimed = [row for row in rows.values() if _is_aimed(row)]
     fastest = min(aimed, key=lambda row: row["seconds_to_goal"])
+    sweep, step = (
+        rows["Gibbs"]["seconds"] / config.num_sweeps,
+        fastest["seconds"] / config.num_steps,
+    )
     return Check.below(
         f"seconds until within {GOAL:g} of the Gibbs sampler's end, {fastest['method']} (the "
         "first of them) over the Gibbs sampler",
         fastest["seconds_to_goal"] / rows["Gibbs"]["seconds_to_goal"],
         1.0,
         reason="the aim",
-        explanation="A compiled Gibbs sweep takes the time of some seventeen of these steps, and "
-        "its draws are nearly independent: on a million ratings it is hard to beat.",
+        explanation=f"A compiled Gibbs sweep takes the time of {sweep / step:.0f} of these steps, "
+        "and its draws are nearly independent: on a million ratings it is hard to beat.",
     )
 
 
@@ -359,14 +387,21 @@ def verdict(config: Posterior, tables: Tables, checks: Sequence[Check]) -> Verdi
     made = "" if ml.is_real(tables["scores"]) else "On synthetic ratings. "
     others = [row for row in rows.values() if row["method"] != "Gibbs"]
     scores = "; ".join(f"{r['method']} {r['error']:.4f}{_time(r)}" for r in others)
+    seeds = gibbs["seeds"]
     return Verdict(
         "measured here",
         f"{made}The Gibbs sampler predicts with an RMSE of {gibbs['error']:.4f} after "
         f"{gibbs['seconds']:.0f} s on one core, and is within {GOAL:g} of that after "
-        f"{gibbs['seconds_to_goal']:.1f} s. The others: {scores}. Its single draws are off by "
+        f"{gibbs['seconds_to_goal']:.1f} s. The others: {scores}; medians over {seeds} seeds. Its "
+        f"single draws are off by "
         f"{gibbs['single']:.3f}; the 90 % intervals hold {100 * gibbs['coverage']:.0f} % of the "
-        f"ratings, as unit noise is more than the ratings have. {_of_cold(rows)}",
+        f"ratings, as unit noise is more than the ratings have. {_of_cold(rows)}{_of_edges(rows)}",
     )
+
+
+def _of_edges(rows: dict[str, dict[str, Any]]) -> str:
+    names = "; ".join(row["method"] for row in rows.values() if row["at_edge"])
+    return f" Tuned to the least or the largest step that was tried: {names}." if names else ""
 
 
 def _of_cold(rows: dict[str, dict[str, Any]]) -> str:
@@ -424,28 +459,40 @@ def _draw_ends(axes: Axes, table: Table, truth: float) -> None:
     axes.axvspan(-GOAL, GOAL, color=GREY, alpha=0.2, lw=0)
     for place, method in zip(places, METHODS, strict=True):
         (row,) = table.where(method=method.name).rows()
-        least, mean, largest = (row[name] - truth for name in ("least", "error", "largest"))
+        least, middle, largest = (row[name] - truth for name in ("least", "error", "largest"))
         colour = _style(method)["color"]
         axes.plot(
             np.minimum([least, largest], CEILING), [place, place], color=colour, lw=3, alpha=0.5
         )
-        if mean < CEILING:
-            axes.plot([mean], [place], color=colour, marker="o", ms=6)
+        if middle < CEILING:
+            axes.plot([middle], [place], color=colour, marker="o", ms=6)
         if largest > CEILING:
-            _point_beyond(axes, int(place), mean, largest, colour)
+            _point_beyond(axes, int(place), (least, middle, largest), colour)
     axes.set_yticks(places, names, fontsize=9)
     axes.set(title="At the end, above Gibbs", xlabel="RMSE less that of the Gibbs sampler")
     axes.set_xlim(-0.01, 1.02 * CEILING)
-    note(axes, "bars: range over seeds")
+    note(axes, "medians and ranges")
 
 
-def _point_beyond(axes: Axes, place: int, mean: float, largest: float, colour: Any) -> None:
+def _point_beyond(axes: Axes, place: int, seeds: tuple[float, float, float], colour: Any) -> None:
     """An arrow where a range leaves the picture, and the numbers that are not in it."""
     axes.plot([CEILING], [place], color=colour, marker=">", ms=8, clip_on=False)
-    words = f"to {largest:.3f}" if mean < CEILING else f"mean {mean:.3f}, to {largest:.3f}"
     axes.annotate(
-        words, (CEILING, place), (-8, 6), textcoords="offset points", ha="right", fontsize=8.5
+        _beyond(*seeds),
+        (CEILING, place),
+        (-8, 6),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8.5,
     )
+
+
+def _beyond(least: float, middle: float, largest: float) -> str:
+    """The numbers of least, median and largest that are not in the picture."""
+    words = f"to {largest:.3f}"
+    if least > CEILING:
+        words = f"from {least:.3f} {words}"
+    return words if middle < CEILING else f"median {middle:.3f}, {words}"
 
 
 EXPERIMENT = Experiment(
@@ -465,13 +512,14 @@ EXPERIMENT = Experiment(
             num_seeds=2,
             burn_in=20,
             every=10,
+            tuning_keys=1,
         ),
         "paper": Posterior(
             set="ml-1m",
             step_sizes=(0.1, 0.2, 0.4),
             offsets=(100.0, 300.0),
-            plain_steps=(1e-4, 3e-4, 1e-3),
-            tuning_steps=1000,
+            plain_steps=(3e-4, 1e-3, 2e-3, 4e-3, 8e-3),
+            tuning_steps=4000,
             num_steps=8000,
             num_sweeps=600,
             num_seeds=5,
@@ -480,9 +528,9 @@ EXPERIMENT = Experiment(
         ),
     },
     captions={
-        "movielens-posterior": "Left: RMSE of the running predictive mean against seconds on one "
-        "core. Right: where each method ends, over seeds, and the band of 0.002 about the Gibbs "
-        "sampler."
+        "movielens-posterior": "Left: RMSE of the running predictive mean, median over seeds, "
+        "against seconds on one core. Right: where each method ends, over seeds, and the band of "
+        "0.002 about the Gibbs sampler."
     },
     cells=cells,
     run_cell=run_cell,
@@ -492,4 +540,6 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    runs_alone=True,
+    sources=sources,
 )

@@ -68,6 +68,10 @@ def needs(config: Stability) -> None:
     ml.check_there(config.set)
 
 
+def sources(config: Stability) -> dict[str, str]:
+    return ml.sources(config.set)
+
+
 def cells(config: Stability) -> list[Cell]:
     return [
         Cell(f"{option.id}-alpha={alpha:g}", {"option": option.id, "alpha": alpha})
@@ -181,6 +185,7 @@ def figures(config: Stability, tables: Tables) -> dict[str, Figure]:
     whole, clipped = figure.subplots(1, 2)
     for (name, part), (colour, mark) in zip(groups(tables["options"], "step"), LOOKS, strict=True):
         count = f"{part['diverged'].sum()} of {part['seeds'].sum()} diverge"
+        count += ", none left to draw" if part["diverged"].sum() == part["seeds"].sum() else ""
         style: Any = {"color": colour, "marker": mark, "ms": 5.5}
         whole.plot(part["alpha"], part["error"], **style, label=f"{name}: {count}")
         clipped.plot(part["alpha"], part["clipped"], **style)
@@ -212,7 +217,8 @@ EXPERIMENT = Experiment(
     },
     captions={
         "movielens-stability": "RMSE of the predictive mean against α for each step, as it is and "
-        "clipped to the range of ratings; and how many chains diverge."
+        "clipped to the range of ratings; and how many chains diverge: of a step with which all "
+        "do, nothing is left to draw."
     },
     cells=cells,
     run_cell=run_cell,
@@ -222,4 +228,5 @@ EXPERIMENT = Experiment(
     figures=figures,
     dtype="float32",
     needs=needs,
+    sources=sources,
 )
