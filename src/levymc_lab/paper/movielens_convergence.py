@@ -528,8 +528,8 @@ def _listed(rows: list[dict[str, Any]]) -> str:
 def figures(config: Convergence, tables: Tables) -> dict[str, Figure]:
     figure = new_figure(13, 8.6)
     letters = "ABC"[: len(config.sets)]
-    top = [letters[place * len(letters) // 6] for place in range(6)]
-    places = figure.subplot_mosaic([top, list("DDEEFF")])
+    top = "".join(letters[place * len(letters) // 6] for place in range(6))
+    places = figure.subplot_mosaic(f"{top};DDEEFF")
     curves, fits = tables["curves"], tables["fits"]
     for number, (letter, (name, *_)) in enumerate(zip(letters, config.sets, strict=True)):
         source = fits.where(set=name)
