@@ -30,7 +30,6 @@ def test_all_results_of_the_paper_are_there():
     assert set(experiments.names()).difference(COMMITTED) == {
         "annealing",
         "contest-large",
-        "contest-seconds",
         "model-selection",
         "minibatch-size",
     }
