@@ -51,7 +51,7 @@ def test_of_two_samplers_it_is_the_paired_t_test():
 
 def test_what_all_samplers_of_a_seed_share_does_not_count():
     values = np.random.default_rng(3).normal(size=(4, 2))
-    shifted = values + [0.0, 100.0] + [[0.0], [5.0], [9.0], [-7.0]]
+    shifted = values + np.array([0.0, 100.0]) + np.array([[0.0], [5.0], [9.0], [-7.0]])
     assert _paired.spread(shifted).sigma == pytest.approx(_paired.spread(values).sigma)
 
 
