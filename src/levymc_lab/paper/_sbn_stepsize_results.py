@@ -543,9 +543,8 @@ def draw_annealing(config: "StepSizes", tables: Tables) -> Figure:
     figure = new_figure(11, 7.6)
     rows: Any = figure.subplots(2, 2, sharex=True)
     for name, (tests, simulated) in zip(NETWORKS.values(), rows, strict=True):
-        part = tables["annealing"].where(network=name) if "annealing" in tables else ()
-        if len(part):
-            _draw_estimates(part, tests, simulated)
+        if "annealing" in tables:
+            _draw_estimates(tables["annealing"].where(network=name), tests, simulated)
         tests.set(title=f"Test images, {name} network", ylabel="mean log-likelihood, nats")
         simulated.set_title(f"Simulated images, {name} network")
         note(simulated, "the truth lies between")
@@ -558,6 +557,8 @@ def draw_annealing(config: "StepSizes", tables: Tables) -> Figure:
 
 
 def _draw_estimates(table: Table, tests: Axes, simulated: Axes) -> None:
+    if not len(table):
+        return
     count = table["temperatures"]
     for name, colour, mark, label in (
         ("first", BLUE, "o", "weight first: right"),

@@ -394,11 +394,11 @@ def _trained(
 ) -> Any:
     """The last draw of a chain: the grid's at its sharpest, or a short one from the prior."""
     smallest, largest = config.ends
-    settings = {"kind": "cold", "alpha": 2.0, "step": smallest, "length": config.short_iterations}
-    if is_hard:
-        settings = {"kind": "warm", "alpha": min(config.alphas), "step": largest}
-        settings["length"] = config.num_iterations
-    run = chain(config, settings, model, key, _store(cell, name, settings["length"]))
+    length = config.num_iterations if is_hard else config.short_iterations
+    easy = {"kind": "cold", "alpha": 2.0, "step": smallest, "length": length}
+    hard = {"kind": "warm", "alpha": min(config.alphas), "step": largest, "length": length}
+    given = hard if is_hard else easy
+    run = chain(config, given, model, key, _store(cell, name, length))
     return _at(run.positions, (0, -1))
 
 
