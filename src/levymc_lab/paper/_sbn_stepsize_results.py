@@ -15,6 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from levymc_lab.framework import Cell, CellResult, Check, Table, Tables, Verdict
 from levymc_lab.framework.style import BLUE, GREY, VERMILLION, new_figure, note
 
+from ._paired import RATE, spread
 from ._shared import groups, published, rows_at, spread_colour
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ PICTURES = ("weights", "originals", "reconstructions", "fantasies")
 ENUMERATION = 0.3  # nats, between annealing and the exact sum
 BRACKET = 1.0  # nats, between the bounds from below and above
 CLOSE = 10.0  # nats, to the published points
+NETWORKS = {"annealing": "easy", "annealing-hard": "hard"}  # of the cells that judge annealing
+SHARP = (
+    "Units of the hard network decide much at once, and annealing passes their states too fast; "
+    "`gain` in the runs is what more temperatures change there."
+)
 FALL = "fall from the smallest to the largest step"
 UNKNOWN = (
     "The paper does not tell the start, the binarisation, how hidden units are drawn, on which "
@@ -56,16 +62,18 @@ def tables_of(
     tables = {}
     if runs:
         tables["runs"] = Table.stack(
-            f"Each run: the mean log-likelihood of {config.fewer_test:,} test images, by annealed "
-            f"importance sampling with {config.num_temperatures:,} temperatures, and its standard "
-            f"error over them; where it was made, that of all {config.num_test:,}; the spread and "
-            "the largest of the weights; seconds of one core, with compiling. Hidden units are "
-            "kept between visits unless it says from the prior.",
+            f"Each run: the mean log-likelihood of {config.fewer_test:,} test images, each by "
+            f"one of the last {config.num_draws} stored draws in turn, by annealed importance "
+            f"sampling with {config.num_temperatures:,} temperatures, and its standard "
+            f"error over images; where it was made, that of all {config.num_test:,}, and by how "
+            f"much that of {config.num_annealed} rises with {max(config.temperatures):,} "
+            "temperatures; the spread and the largest of the weights; seconds of one "
+            "core, with compiling. Hidden units are kept between visits unless it says from the "
+            "prior.",
             (_row(config, cell, results[cell.id]) for cell in runs),
         )
         tables |= _grid(config, tables["runs"])
-    if "annealing" in results:
-        tables |= _annealing(config, results["annealing"])
+    tables |= _annealing(config, results)
     shown = [cell for cell in done if cell["kind"] == "best"]
     if shown:
         cell = min(shown, key=lambda cell: cell["alpha"])
@@ -81,29 +89,45 @@ def _grid(config: "StepSizes", runs: Table) -> dict[str, Table]:
     """SG-FLA's runs beside the figure's and beside SGLD's at the same step."""
     plain = runs.where(sampler=NAMES["warm"])
     points = sorted({(row["alpha"], row["step"]) for row in plain.rows()}, reverse=True)
-    rows = [_point(plain.where(step=step), alpha, step) for alpha, step in points]
+    rows = [_point(config, plain.where(step=step), alpha, step) for alpha, step in points]
     caption = (
         "SG-FLA with constant steps, hidden units kept between visits: mean over seeds, half their "
-        "range, and the figure's; how far above SGLD at that step, and by how much the ranges of "
-        "both would let that differ."
+        "range, and the figure's; at both ends the mean on all images; how far above SGLD at that "
+        f"step, and by how much that may differ by chance: {RATE:.0%} false alarms in all "
+        "comparisons of a step together, by paired seeds whose error is pooled over α."
     )
     return {"grid": Table.stack(caption, rows)} if rows else {}
 
 
-def _point(runs: Table, alpha: float, step: float) -> dict[str, Any]:
-    values, beside = (runs.where(alpha=one)["loglikelihood"] for one in (alpha, 2.0))
-    compared = [float(beside.mean()), float(np.ptp(beside)) / 2] if len(beside) else [np.nan] * 2
-    mean, half_range = float(values.mean()), float(np.ptp(values)) / 2
+def _point(config: "StepSizes", runs: Table, alpha: float, step: float) -> dict[str, Any]:
+    here = runs.where(alpha=alpha)
+    values, beside = here["loglikelihood"], runs.where(alpha=2.0)["loglikelihood"]
+    error = spread(_paired(config, runs))
+    is_whole = len(values) == len(beside) == config.num_seeds
     return {
         "alpha": alpha,
         "step": step,
         "seeds": len(values),
-        "loglikelihood": mean,
-        "half_range": half_range,
+        "loglikelihood": float(values.mean()),
+        "half_range": float(np.ptp(values)) / 2,
+        "all_images": float(here["all_images"].mean()),
         "published": float(published(FIGURE).where(alpha=alpha, x=step)["y"][0]),
-        "above_sgld": mean - compared[0],
-        "give_or_take": half_range + compared[1],
+        "above_sgld": float(values.mean() - beside.mean()) if len(beside) else np.nan,
+        "give_or_take": error.half_width(len(config.alphas) - 1) if is_whole else np.nan,
+        "give_or_take_anywhere": error.half_width(_comparisons(config)) if is_whole else np.nan,
     }
+
+
+def _comparisons(config: "StepSizes") -> int:
+    """Of an α < 2 with SGLD, at any step."""
+    return (len(config.alphas) - 1) * len(config.steps)
+
+
+def _paired(config: "StepSizes", runs: Table) -> np.ndarray:
+    """Of one step, a row for each α whose seeds are all there, and a column for each seed."""
+    ordered = [rows_at(part, np.argsort(part["seed"])) for _, part in groups(runs, "alpha")]
+    whole = [one["loglikelihood"] for one in ordered if len(one) == config.num_seeds]
+    return np.array(whole).reshape(-1, config.num_seeds)
 
 
 def _given(config: "StepSizes", cell: Cell) -> dict[str, Any]:
@@ -123,6 +147,8 @@ def _row(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
         "error",
         "all_images",
         "all_error",
+        "gain",
+        "gain_error",
         "spread",
         "largest",
         "divergences",
@@ -131,28 +157,41 @@ def _row(config: "StepSizes", cell: Cell, result: CellResult) -> dict[str, Any]:
     return {**_given(config, cell), **{name: result[name] for name in measured}}
 
 
-def _annealing(config: "StepSizes", result: CellResult) -> dict[str, Table]:
-    both = {
-        "temperatures": np.array(config.temperatures),
-        **{name: result[name] for name in ("first", "last", "below", "above")},
-    }
-    return {
-        "annealing": Table(
+def _annealing(config: "StepSizes", results: Mapping[str, CellResult]) -> dict[str, Table]:
+    made = [(name, results[id]) for id, name in NETWORKS.items() if id in results]
+    tables = {}
+    if made:
+        tables["annealing"] = Table.stack(
             "Estimates of the mean log-likelihood: of test images, with the weight first, which is "
-            "right, and last; of simulated images from below and from above.",
-            both,
-        ),
-        "enumerated": Table(
-            f"A network of {config.small_hidden} hidden units, whose likelihood can be added up, "
-            f"beside annealing with one particle and with {PARTICLES}.",
-            {
-                "temperatures": [config.num_temperatures],
-                "exact": [float(result["small_exact"])],
-                "one_particle": [float(result["small_one"])],
-                "annealed": [float(result["small_annealed"])],
-            },
-        ),
-    }
+            "right, and last; of simulated images from below and from above. Easy: SGLD with units "
+            f"from the prior, {config.short_iterations:,} iterations with the smallest step; hard: "
+            f"α = {min(config.alphas):g}, units kept between visits, {config.num_iterations:,} "
+            "with the largest.",
+            [
+                {
+                    "network": name,
+                    "temperatures": np.array(config.temperatures),
+                    **{part: result[part] for part in ("first", "last", "below", "above")},
+                }
+                for name, result in made
+            ],
+        )
+    if "annealing" in results:
+        tables["enumerated"] = _enumerated(config, results["annealing"])
+    return tables
+
+
+def _enumerated(config: "StepSizes", result: CellResult) -> Table:
+    return Table(
+        f"A network of {config.small_hidden} hidden units, whose likelihood can be added up, "
+        f"beside annealing with one particle and with {PARTICLES}.",
+        {
+            "temperatures": [config.num_temperatures],
+            "exact": [float(result["small_exact"])],
+            "one_particle": [float(result["small_one"])],
+            "annealed": [float(result["small_annealed"])],
+        },
+    )
 
 
 def _pictures(result: CellResult) -> list[dict[str, Any]]:
@@ -171,31 +210,35 @@ def checks(config: "StepSizes", tables: Tables) -> list[Check]:
 
 
 def _check_annealing(config: "StepSizes", tables: Tables) -> list[Check]:
-    if "annealing" not in tables:
-        return []
-    (small,) = tables["enumerated"].rows()
-    (last,) = tables["annealing"].where(temperatures=max(config.temperatures)).rows()
-    is_short = config.source == "synthetic"
-    brief = "The quick profile has few temperatures." if is_short else ""
-    return [
-        Check.near(
-            f"log-likelihood by annealing, J = {config.small_hidden}, "
-            f"T = {config.num_temperatures}",
-            small["annealed"],
-            small["exact"],
-            ENUMERATION,
-            reason="the exact one adds up all states; annealing has ten particles an image",
-            explanation=brief,
-        ),
-        Check.near(
-            f"from above less from below, J = {config.num_hidden}, T = {last['temperatures']}",
-            last["above"] - last["below"],
-            BRACKET / 2,
-            BRACKET / 2,
-            reason="simulated images; the truth lies between, on average",
-            explanation=brief,
-        ),
-    ]
+    brief = "The quick profile has few temperatures." if config.source == "synthetic" else ""
+    found = []
+    if "enumerated" in tables:
+        (small,) = tables["enumerated"].rows()
+        found.append(
+            Check.near(
+                f"log-likelihood by annealing, J = {config.small_hidden}, "
+                f"T = {config.num_temperatures}",
+                small["annealed"],
+                small["exact"],
+                ENUMERATION,
+                reason="the exact one adds up all states; annealing has ten particles an image",
+                explanation=brief,
+            )
+        )
+    for name, part in groups(tables["annealing"], "network") if "annealing" in tables else ():
+        (last,) = part.where(temperatures=max(config.temperatures)).rows()
+        found.append(
+            Check.near(
+                f"from above less from below, {name} network of J = {config.num_hidden}, "
+                f"T = {last['temperatures']}",
+                last["above"] - last["below"],
+                BRACKET / 2,
+                BRACKET / 2,
+                reason="simulated images; the truth lies between, on average",
+                explanation=brief or (SHARP if name == "hard" else ""),
+            )
+        )
+    return found
 
 
 def _fall(part: Table, column: str) -> float:
@@ -213,11 +256,11 @@ def _check_robustness(config: "StepSizes", tables: Tables) -> list[Check]:
         found += [
             Check.near(
                 f"{FALL}, α = {alpha:g}",
-                _fall(part, "loglikelihood"),
+                _fall(part, "all_images"),
                 _fall(part, "published"),
                 CLOSE,
                 source="paper",
-                reason="nats",
+                reason=f"nats, on all {config.num_test:,} test images",
                 explanation=UNKNOWN,
             ),
             Check.below(
@@ -251,14 +294,16 @@ def _sentences(config: "StepSizes", tables: Tables) -> Iterator[str]:
         yield from _of_cold(config, tables["runs"])
         yield from _of_schedules(config, tables["runs"])
     if "annealing" in tables:
-        yield _of_annealing(tables["annealing"])
+        yield from _of_annealing(tables["annealing"])
+    if "runs" in tables:
+        yield from _of_gains(config, tables["runs"])
 
 
 def _of_robustness(config: "StepSizes", grid: Table) -> Iterator[str]:
     """Whether a smaller α stands the largest step better, as far as the seeds can tell."""
     rows = [row for row in grid.where(step=config.ends[1]).rows() if row["alpha"] < 2]
-    rows = [row for row in rows if np.isfinite(row["above_sgld"])]
-    if not rows or min(row["seeds"] for row in rows) < 2:
+    rows = [row for row in rows if np.isfinite(row["give_or_take"])]
+    if not rows:
         return
     above, below = (
         [r for r in rows if sign * r["above_sgld"] > r["give_or_take"]] for sign in (1, -1)
@@ -266,13 +311,13 @@ def _of_robustness(config: "StepSizes", grid: Table) -> Iterator[str]:
     told = [*above, *below]
     alike = [row for row in rows if row not in told]
     said = [
-        f"{_each(above)} lies above SGLD" if above else "no α lies above SGLD",
-        *([f"{_each(below)} below it"] if below else []),
-        *([f"{_each(alike)} cannot be told from it"] if alike else []),
+        f"{_each(above)} lies above SGLD" if above else "no α can be told to lie above SGLD",
+        *([f"{_each(below)} lies below it"] if below else []),
+        *([f"of {_each(alike)} it cannot be told"] if alike else []),
     ]
     yield (
-        f"At the largest step, by the ranges of {rows[0]['seeds']} seeds, "
-        f"{', '.join(said[:-1])}{' and ' if len(said) > 1 else ''}{said[-1]}."
+        f"At the largest step, by {rows[0]['seeds']} paired seeds and with {RATE:.0%} false alarms "
+        f"in all, {', '.join(said[:-1])}{' and ' if len(said) > 1 else ''}{said[-1]}."
     )
 
 
@@ -295,14 +340,13 @@ def _of_grid(config: "StepSizes", grid: Table) -> Iterator[str]:
             f"η = {part['step'][small]:.2g} to {part['loglikelihood'][large]:.1f} at "
             f"{part['step'][large]:.2g}{beside if config.source == 'mnist' else ''}."
         )
-    rest = rows_at(grid, (grid["alpha"] < 2) & np.isfinite(grid["above_sgld"]))
-    rest = rows_at(rest, rest["seeds"] > 1)
+    rest = rows_at(grid, (grid["alpha"] < 2) & np.isfinite(grid["give_or_take_anywhere"]))
     if len(rest):
-        higher = int((rest["above_sgld"] > rest["give_or_take"]).sum())
-        lower = int((rest["above_sgld"] < -rest["give_or_take"]).sum())
+        higher = int((rest["above_sgld"] > rest["give_or_take_anywhere"]).sum())
+        lower = int((rest["above_sgld"] < -rest["give_or_take_anywhere"]).sum())
         yield (
-            f"Of the {len(rest)} pairs of a step and an α < 2, {higher} lie above SGLD at that "
-            f"step by more than the seeds differ, and {lower} below."
+            f"Of the {len(rest)} pairs of a step and an α < 2, {higher} can be told to lie above "
+            f"SGLD at that step, and {lower} below, with {RATE:.0%} false alarms in all of them."
         )
 
 
@@ -343,13 +387,34 @@ def _of_schedules(config: "StepSizes", runs: Table) -> Iterator[str]:
         yield f"With decreasing steps: {found}."
 
 
-def _of_annealing(table: Table) -> str:
-    few, many = table.rows()[0], table.rows()[-1]
-    return (
-        f"Annealing with {few['temperatures']} temperatures gives {few['first']:.1f} with the "
-        f"weight first and {few['last']:.1f} with the weight last; with {many['temperatures']}, "
-        f"{many['first']:.1f} and {many['last']:.1f}."
-    )
+def _of_annealing(table: Table) -> Iterator[str]:
+    for name, part in groups(table, "network"):
+        few, many = part.rows()[0], part.rows()[-1]
+        yield (
+            f"On the {name} network annealing with {few['temperatures']} temperatures gives "
+            f"{few['first']:.1f} with the weight first and {few['last']:.1f} with the weight last; "
+            f"with {many['temperatures']}, {many['first']:.1f} and {many['last']:.1f}, and "
+            f"simulated images lie between {many['below']:.1f} and {many['above']:.1f}."
+        )
+
+
+def _of_gains(config: "StepSizes", runs: Table) -> Iterator[str]:
+    """What more temperatures change at the largest step, by which comparisons may be off."""
+    at = runs.where(sampler=NAMES["warm"], step=config.ends[1])
+    found = [
+        f"{part['gain'].mean():.1f} ± {_standard_error(part):.1f} (α = {alpha:g})"
+        for alpha, part in groups(at, "alpha")
+    ]
+    if found:
+        yield (
+            f"At the largest step {max(config.temperatures):,} temperatures in the place of "
+            f"{config.num_temperatures:,} raise the log-likelihood by {', '.join(found)}."
+        )
+
+
+def _standard_error(runs: Table) -> float:
+    """Of the mean gain, over images; seeds share them, so that it is no less than one's."""
+    return float(runs["gain_error"].mean())
 
 
 def _listed(parts: Any) -> str:
@@ -374,7 +439,7 @@ def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
     figure = new_figure(11.5, 9.4)
     rows: Any = figure.subfigures(2, 1)
     upper, lower = rows
-    theirs, ours = upper.subplots(1, 2, sharey=True)
+    theirs, ours = upper.subplots(1, 2)
     less, ends = lower.subplots(1, 2, width_ratios=(1.3, 1))
     _draw_published(config, theirs)
     if "grid" in tables:
@@ -386,9 +451,9 @@ def draw_steps(config: "StepSizes", tables: Tables) -> Figure:
     of = "" if config.source == "mnist" else "synthetic pictures; "
     ours.set_title("Here")
     note(theirs, "MNIST, 5,000 iterations")
-    note(ours, f"{of}{config.num_iterations:,} iterations, hidden units kept between visits")
+    note(ours, f"{of}hidden units kept between visits; an axis of its own")
     less.set(title="Here, less SGLD", ylabel="nats above SGLD at the same step")
-    note(less, "bars: ranges of both over seeds")
+    note(less, f"bars: {RATE:.0%} false alarms in all at a step")
     for axes in (theirs, ours, less):
         axes.set_xlabel("step size η")
         _set_ticks(axes, TICKS, lambda value, _: f"{value * 1e5:.2g}·10⁻⁵")
@@ -475,27 +540,34 @@ def _set_ticks(
 
 
 def draw_annealing(config: "StepSizes", tables: Tables) -> Figure:
-    figure = new_figure(11, 4.4)
-    tests, simulated = figure.subplots(1, 2)
-    if "annealing" in tables:
-        table = tables["annealing"]
-        count = table["temperatures"]
-        for name, colour, mark, label in (
-            ("first", BLUE, "o", "weight first: right"),
-            ("last", VERMILLION, "s", "weight last: too high"),
-        ):
-            tests.plot(count, table[name], color=colour, marker=mark, label=label)
-        simulated.plot(count, table["above"], color=VERMILLION, marker="v", label="from above")
-        simulated.plot(count, table["below"], color=BLUE, marker="^", label="from below")
-        simulated.fill_between(count, table["below"], table["above"], color=GREY, alpha=0.15, lw=0)
-    tests.set(title="Test images", ylabel="mean log-likelihood, nats")
-    simulated.set_title("Simulated images")
-    note(simulated, "the truth lies between")
-    for axes in (tests, simulated):
+    figure = new_figure(11, 7.6)
+    rows: Any = figure.subplots(2, 2, sharex=True)
+    for name, (tests, simulated) in zip(NETWORKS.values(), rows, strict=True):
+        if "annealing" in tables:
+            _draw_estimates(tables["annealing"].where(network=name), tests, simulated)
+        tests.set(title=f"Test images, {name} network", ylabel="mean log-likelihood, nats")
+        simulated.set_title(f"Simulated images, {name} network")
+        note(simulated, "the truth lies between")
+        for axes in (tests, simulated):
+            _set_ticks(axes, config.temperatures, lambda value, _: f"{value:,.0f}")
+            _add_legend(axes, loc="best")
+    for axes in rows[1]:
         axes.set_xlabel("temperatures T")
-        _set_ticks(axes, config.temperatures, lambda value, _: f"{value:,.0f}")
-        _add_legend(axes, loc="best")
     return figure
+
+
+def _draw_estimates(table: Table, tests: Axes, simulated: Axes) -> None:
+    if not len(table):
+        return
+    count = table["temperatures"]
+    for name, colour, mark, label in (
+        ("first", BLUE, "o", "weight first: right"),
+        ("last", VERMILLION, "s", "weight last: too high"),
+    ):
+        tests.plot(count, table[name], color=colour, marker=mark, label=label)
+    simulated.plot(count, table["above"], color=VERMILLION, marker="v", label="from above")
+    simulated.plot(count, table["below"], color=BLUE, marker="^", label="from below")
+    simulated.fill_between(count, table["below"], table["above"], color=GREY, alpha=0.15, lw=0)
 
 
 def _add_legend(axes: Axes, **how: Any) -> None:

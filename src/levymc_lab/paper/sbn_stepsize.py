@@ -11,8 +11,15 @@ Every α and step of the figure is run at full length with each seed, with hidde
 between visits (warm).  Runs whose units begin from the prior at each visit (cold) are at the
 smallest and the largest step only, where they differ most.
 
+At large steps single draws of a chain wander by some ten nats.  So each test image has its
+likelihood by one of the chain's last four stored draws in turn: their mean costs no more than one.
+Annealing is judged on an easy network, by a short cold chain with the smallest step, and on a hard
+one of the grid, with the largest step and the smallest α; and at both ends of the grid by what
+more temperatures change.
+
 References: [simsekli2017], Figure 6.  Departures: the paper tells neither the start nor how hidden
-units are drawn, nor the temperatures; grey pixels are binarised at random, once, by a fixed seed.
+units are drawn, nor the temperatures, nor of how many draws a point is; grey pixels are binarised
+at random, once, by a fixed seed.
 """
 
 import time
@@ -40,7 +47,7 @@ from ._shared import gathered, sampled
 STEPS = (3.998e-5, 4.473e-5, 5.478e-5, 7.071e-5, 8.367e-5, 1e-4, 1.6e-4, 2.236e-4, 2.828e-4)
 NUM_PARTS = 10  # of a chain on disk: what a killed one has to make again is at most one of them
 FEWEST_STORED = 500  # iterations of a chain that is kept on disk, which takes some seconds
-DOES = {"kind": "cold", "alpha": 2.0}
+EASY, HARD = "easy", "hard"  # networks that annealing is judged by
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class StepSizes:
     num_train, num_test: images to learn from, and those whose likelihood is estimated at the
         smallest and the largest step of the grid.
     fewer_test: images whose likelihood is estimated elsewhere, the first of those.
-    short_iterations: of the networks that annealing is judged by.
+    short_iterations: of the easy networks that annealing is judged by.
+    num_draws: of the last that a chain stored, which share the images between them.
     steps, alphas: of the grid, each with `num_seeds` runs of `num_iterations`.
     cold_alphas: of runs whose hidden units begin from the prior, at both ends of `steps`.
     other_sweeps: of such runs with α = 2, numbers of Gibbs sweeps in place of `sweeps`.
@@ -78,6 +86,7 @@ class StepSizes:
     best_alphas: tuple[float, ...] = (2.0, 1.6)
     temperatures: tuple[int, ...] = (100, 300, 1000, 5000)
     num_annealed: int = 200
+    num_draws: int = 4
     small_hidden: int = 10
     batch_size: int = 200
     binarize_seed: int = 0
@@ -114,16 +123,20 @@ def cells(config: StepSizes) -> list[Cell]:
         *(_cell(kind, inner, largest, length) for kind in ("sgld", "normal", "sgd")),
         *(_cell("cold", 2.0, largest, length, sweeps=count) for count in config.other_sweeps),
         *(_cell("best", alpha, config.best[0], length) for alpha in config.best_alphas),
-        Cell("annealing", {"kind": "annealing"}),
+        Cell("annealing", {"kind": "annealing", "of": EASY}),
+        Cell("annealing-hard", {"kind": "annealing", "of": HARD}),
     ]
 
 
 def _cell(kind: str, alpha: float, step: float, length: int, seed: int = 0, **more: Any) -> Cell:
-    """Runs with the same step and seed share the start and the minibatches."""
+    """Runs with the same step and seed share the start and the minibatches.
+
+    Those of other steps do not: errors of one step must not be seen again in all others.
+    """
     extra = "".join(f"-{name}={value}" for name, value in more.items())
     id = f"{kind}-alpha={alpha:g}-step={step:g}{extra}-seed={seed}"
     given = {"kind": kind, "alpha": alpha, "step": step, "length": length, "seed": seed}
-    return Cell(id, {**given, **more}, stream=f"seed={seed}")
+    return Cell(id, {**given, **more}, stream=f"step={step:g}-seed={seed}")
 
 
 def run_cell(config: StepSizes, cell: Cell, key: Any) -> CellResult:
@@ -143,7 +156,7 @@ def split(config: StepSizes) -> Split:
 
 @lru_cache(maxsize=1)
 def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
-    """The test images are chosen at random, as the official order is not."""
+    """The test images come in random order, as the official one is not: so are the first ones."""
     if source == "synthetic":
         greys, _ = data.synthetic_images(num_train + num_test, seed)
         binary = data.binarize(greys, seed)
@@ -151,7 +164,7 @@ def _split(source: str, num_train: int, num_test: int, seed: int) -> Split:
     pictures = data.load(source)
     chosen = np.random.default_rng(seed).permutation(len(pictures.test_images))[:num_test]
     train = data.binarize(pictures.train_images[:num_train], seed)
-    return Split(train, data.binarize(pictures.test_images[np.sort(chosen)], seed + 1))
+    return Split(train, data.binarize(pictures.test_images[chosen], seed + 1))
 
 
 def network(hidden: int, sweeps: int) -> models.BeliefNetwork:
@@ -262,7 +275,7 @@ def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     seconds = time.process_time() - begin
     last = _at(run.positions, (0, -1))
     found = {
-        **judged(config, cell, model, key_test, last),
+        **judged(config, cell, model, key_test, run.positions),
         "seconds": seconds,
         "divergences": int(run.observed["divergences"][0]),
         "spread": float(jnp.std(last["weights"])),
@@ -271,21 +284,47 @@ def train(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     return found | (pictures(config, model, last, key_pictures) if cell["kind"] == "best" else {})
 
 
-def judged(config: StepSizes, cell: Cell, model: Any, key: Any, position: Any) -> dict[str, float]:
+def judged(config: StepSizes, cell: Cell, model: Any, key: Any, draws: Any) -> dict[str, float]:
     """The likelihood of the images that all runs share; at the ends of the grid also of all.
 
-    Runs are compared by the same images, whose likelihoods go up and down together.
+    Runs are compared by the same images, whose likelihoods go up and down together.  At the ends
+    some are annealed again, with more temperatures: `gain` is by how much they rise.
     """
     is_end = cell["kind"] == "warm" and cell["step"] in config.ends
     tests = split(config).test[: config.num_test if is_end else config.fewer_test]
-    estimate = likelihood(config, model, key, position, tests, config.num_temperatures)
-    shared = np.asarray(estimate.loglikelihoods, np.float64)[: config.fewer_test]
-    return {
-        "loglikelihood": float(shared.mean()),
-        "error": float(shared.std(ddof=1) / np.sqrt(len(shared))),
-        "all_images": estimate.mean if is_end else np.nan,
-        "all_error": estimate.standard_error if is_end else np.nan,
+    key_all, key_finer = jax.random.split(key)
+    values = in_turn(config, model, key_all, draws, tests, config.num_temperatures)
+    found = {
+        **_mean(values[: config.fewer_test], "loglikelihood", "error"),
+        "all_images": np.nan,
+        "all_error": np.nan,
+        "gain": np.nan,
+        "gain_error": np.nan,
     }
+    if is_end:
+        some = slice(0, config.num_annealed)
+        finer = in_turn(config, model, key_finer, draws, tests[some], max(config.temperatures))
+        found |= _mean(values, "all_images", "all_error")
+        found |= _mean(finer - values[some], "gain", "gain_error")
+    return found
+
+
+def in_turn(
+    config: StepSizes, model: Any, key: Any, draws: Any, images: np.ndarray, count: int
+) -> np.ndarray:
+    """Of each image, by one of the last draws in turn: the mean is one over draws, too."""
+    values = np.empty(len(images))
+    for place, key_draw in enumerate(jax.random.split(key, config.num_draws)):
+        theirs = slice(place, None, config.num_draws)
+        position = _at(draws, (0, place - config.num_draws))
+        found = likelihood(config, model, key_draw, position, images[theirs], count)
+        values[theirs] = found.loglikelihoods
+    return values
+
+
+def _mean(values: np.ndarray, name: str, error: str) -> dict[str, float]:
+    deviation = values.std(ddof=1) / np.sqrt(len(values))
+    return {name: float(values.mean()), error: float(deviation)}
 
 
 def likelihood(
@@ -330,11 +369,11 @@ def _greys(values: Any) -> np.ndarray:
 def anneal(config: StepSizes, cell: Cell, key: Any) -> CellResult:
     """On test images with the weight first and last; on simulated ones from below and above.
 
-    Then a network so small that the likelihood can be added up.
+    Beside the easy network, one so small that the likelihood can be added up.
     """
     key_chain, key_simulate, key_test, key_small = jax.random.split(key, 4)
-    model = network(config.num_hidden, config.sweeps)
-    position = _trained(config, model, key_chain, _store(cell, "chain", config.short_iterations))
+    model, is_hard = network(config.num_hidden, config.sweeps), cell["of"] == HARD
+    position = _trained(config, cell, model, key_chain, "chain", is_hard=is_hard)
     images, hidden = model.simulate(key_simulate, position, config.num_annealed)
     tests = split(config).test[: config.num_annealed]
     known = config, model, key_test, position
@@ -347,19 +386,27 @@ def anneal(config: StepSizes, cell: Cell, key: Any) -> CellResult:
         }
         for count in config.temperatures
     ]
-    return {**gathered(found), **_small(config, cell, key_small)}
+    return gathered(found) | ({} if is_hard else _small(config, cell, key_small))
 
 
-def _trained(config: StepSizes, model: Any, key: Any, store: Path | None) -> Any:
-    settings = {**DOES, "step": config.steps[0], "length": config.short_iterations}
-    return _at(chain(config, settings, model, key, store).positions, (0, -1))
+def _trained(
+    config: StepSizes, cell: Cell, model: Any, key: Any, name: str, *, is_hard: bool
+) -> Any:
+    """The last draw of a chain: the grid's at its sharpest, or a short one from the prior."""
+    smallest, largest = config.ends
+    length = config.num_iterations if is_hard else config.short_iterations
+    easy = {"kind": "cold", "alpha": 2.0, "step": smallest, "length": length}
+    hard = {"kind": "warm", "alpha": min(config.alphas), "step": largest, "length": length}
+    given = hard if is_hard else easy
+    run = chain(config, given, model, key, _store(cell, name, length))
+    return _at(run.positions, (0, -1))
 
 
 def _small(config: StepSizes, cell: Cell, key: Any) -> dict[str, float]:
     """Few units that each explain much: chains of one image end in different modes."""
     key_chain, key_test = jax.random.split(key)
     model = network(config.small_hidden, config.sweeps)
-    position = _trained(config, model, key_chain, _store(cell, "small", config.short_iterations))
+    position = _trained(config, cell, model, key_chain, "small", is_hard=False)
     tests = split(config).test[: config.num_annealed]
     estimate = likelihood(
         config, model, key_test, position, tests, config.num_temperatures, num_particles=PARTICLES
@@ -397,6 +444,7 @@ EXPERIMENT = Experiment(
             best_alphas=(1.6,),
             temperatures=(10, 20),
             num_annealed=20,
+            num_draws=2,
             small_hidden=4,
             batch_size=20,
         ),
@@ -414,11 +462,13 @@ EXPERIMENT = Experiment(
     },
     captions={
         "sbn-stepsize": "Test log-likelihood against the step size. Top: as published, and here "
-        "with hidden units kept between visits, each α with the range of its seeds. Bottom left: "
-        "the same less SGLD's at that step. Bottom right: the parts of the step of α = 1.6, and "
-        "hidden units that begin from the prior, at the smallest and the largest step.",
+        "with hidden units kept between visits, each α with the range of its seeds, on an axis of "
+        "its own. Bottom left: the same less SGLD's at that step. Bottom right: the parts of the "
+        "step of α = 1.6, and hidden units that begin from the prior, at the smallest and the "
+        "largest step.",
         "sbn-annealing": "What annealed importance sampling says, against the number of "
-        "temperatures: with the weight first, with the weight last, and from above.",
+        "temperatures: with the weight first, with the weight last, and from above. Top: a network "
+        "of a short chain with the smallest step; bottom: of the largest step and smallest α.",
         "sbn-model": "A network trained with decreasing steps: weights of its most used units, "
         "test images and their reconstructions, and images drawn from the model.",
     },
