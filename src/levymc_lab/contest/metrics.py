@@ -11,7 +11,8 @@ from .peers import Outcome
 from .problems import LEVELS, Problem
 
 FEWEST_DRAWS = 8  # of a chain: with fewer nothing can be said of its worth
-MOST_DRAWS = 100_000  # of which effective sizes are computed: they are not so many by far
+MOST_DRAWS = 100_000  # from which errors of marginals, and the worst coordinates, are seen
+LOOKED_AT = 3  # coordinates of the smallest bulk sizes, and of the smallest tail sizes
 
 
 @dataclass(frozen=True)
@@ -115,32 +116,43 @@ def _thinned(positions: np.ndarray) -> np.ndarray:
 
 
 def effective(outcome: Outcome) -> tuple[float, float, float]:
-    """Bulk and tail size per 1000 evaluations, and R̂; of the worst coordinate."""
+    """Bulk and tail size per 1000 evaluations, and R̂; of the worst coordinate.
+
+    Which coordinates are the worst is seen from a part of the draws; their sizes are those of all
+    draws: nearly independent ones, thinned, would be worth no more than are left of them.
+    """
     if not outcome.is_chain or outcome.positions.shape[1] < FEWEST_DRAWS:
         return math.nan, math.nan, math.nan
     import arviz
 
-    draws = _thinned(outcome.positions)
-    rates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of chains that never moved; their numbers say so
-        for index in range(draws.shape[2]):
-            one = np.ascontiguousarray(draws[:, :, index])
-            rates.append(
-                (
-                    arviz.ess(one, method="bulk"),
-                    arviz.ess(one, method="tail", prob=(0.05, 0.95)),
-                    arviz.rhat(one) if len(one) > 1 else math.nan,
-                )
-            )
-    bulk, tail, rhat = np.array(rates, float).T
-    scale = 1000 / outcome.evaluations
-    return _worst(bulk) * scale, _worst(tail) * scale, float(np.max(rhat))
+        draws = _thinned(outcome.positions)
+        first = np.array([_sizes(draws[:, :, index]) for index in range(draws.shape[2])])
+        looked = np.unique(np.argsort(_known(first), axis=0)[:LOOKED_AT])
+        sizes = first[looked]
+        if len(draws[0]) < outcome.positions.shape[1]:
+            sizes = np.array([_sizes(outcome.positions[:, :, index]) for index in looked])
+        rhat = math.nan
+        if len(draws) > 1:
+            each = [arviz.rhat(np.ascontiguousarray(one)) for one in np.moveaxis(draws, -1, 0)]
+            rhat = np.max(each)
+    bulk, tail = _known(sizes).min(axis=0) * 1000 / outcome.evaluations
+    return float(bulk), float(tail), float(rhat)
 
 
-def _worst(sizes: np.ndarray) -> float:
-    """The smallest; a coordinate that never moved is worth nothing."""
-    return float(np.min(np.where(np.isfinite(sizes), sizes, 0.0)))
+def _sizes(one: np.ndarray) -> tuple[float, float]:
+    """Bulk and tail size of draws of a coordinate, of shape (chain, draw)."""
+    import arviz
+
+    one = np.ascontiguousarray(one)
+    bulk = arviz.ess(one, method="bulk")
+    return float(bulk), float(arviz.ess(one, method="tail", prob=(0.05, 0.95)))
+
+
+def _known(sizes: np.ndarray) -> np.ndarray:
+    """A coordinate that never moved is worth nothing."""
+    return np.where(np.isfinite(sizes), sizes, 0.0)
 
 
 def _standard_error(indicator: np.ndarray) -> float:
