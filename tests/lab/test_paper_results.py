@@ -29,7 +29,6 @@ CURRENT = [
 def test_all_results_of_the_paper_are_there():
     assert set(experiments.names()).difference(COMMITTED) == {
         "annealing",
-        "contest-large",
         "model-selection",
         "minibatch-size",
     }
