@@ -449,6 +449,21 @@ def test_few_chains_raise_no_false_alarms(num_chains):
     assert flagged <= stats.binom(300, 2e-4).isf(FALSE_ALARM)
 
 
+@pytest.mark.parametrize(("num_chains", "bound"), [(2, 6400), (4, 28), (8, 7.9), (32, 4.5)])
+def test_how_large_a_change_has_to_be_for_a_warning_is_as_documented(num_chains, bound):
+    """Second halves that add 0.9 and 1.1 times as many of their standard errors."""
+    spread = np.tile([-1.0, 1.0], num_chains // 2) * math.sqrt(
+        1 - 1 / num_chains
+    )  # 1/√C over chains
+    for times, is_flagged in ((0.9, False), (1.1, True)):
+        gains = times * bound / math.sqrt(num_chains) + spread
+        draws = np.zeros((9, num_chains, 20))
+        draws[:, :, 10:] = gains[:, None]
+        found = adapt.path_evidence(8, draws)
+        assert found.change == pytest.approx(times * bound / math.sqrt(num_chains))
+        assert any("not forgotten" in note for note in found.warnings) == is_flagged
+
+
 def test_a_curve_that_falls_and_a_stone_of_one_draw_are_flagged():
     random = np.random.default_rng(2)
     draws = random.normal(size=(5, 16, 50)) - np.arange(5)[:, None, None]

@@ -164,7 +164,10 @@ def thermodynamic_integration(
     is refused once a kept draw of the prior is there, and a part that has none is left out.  Nor
     when chains do not reach a rung's law in the steps they have.  All start at the same
     places, which for a model with modes is an invitation; for these `levymc.auto`, or
-    `levymc.adapt.log_evidence` of its draws, is the better way.
+    `levymc.adapt.log_evidence` of its draws, is the better way.  Neither `standard_error` nor
+    `change` sees that all chains are in modes alike, and stepping stones that are above `value` are
+    a sign of it.  Run it twice: from draws of the prior it is then too low, and from a good mode of
+    the posterior too high; half of what is between the two is an error that no chain knows of.
 
     Args:
         logprior_fn: log p up to a constant; p must be a law.
