@@ -337,6 +337,19 @@ def test_the_target_without_a_power_is_the_prior_to_all_derivatives():
     np.testing.assert_allclose(slopes, [1.0, -2 + 0.25 / 4])
 
 
+def test_each_rung_begins_where_it_is_told():
+    """Chains that hardly move are kept where they began: at 1 + β, in all rungs of both steps."""
+    found = integrate(
+        kernel=levymc.ula,
+        step_size=1e-12,
+        burn_in=0,
+        initial_positions=lambda beta: jnp.full(4, 1.0 + beta),
+    )
+    wanted = [float(Mean.whole(jnp.asarray(1 + beta))) for beta in found.betas]
+    np.testing.assert_allclose(found.means, wanted, rtol=1e-5)
+    assert abs(found.step_bias) < 1e-3 * abs(found.value)
+
+
 def test_a_law_of_its_own_is_flagged():
     found = integrate(kernel=levymc.fla, step_size=in_units(0.1))
     assert any("fla does not sample" in note for note in found.warnings)
@@ -490,6 +503,10 @@ def refused_late(*given, **options):
         ({"initial_positions": jnp.zeros(1)}, r"`initial_positions`.*two chains.*got .* \[1\]"),
         ({"initial_positions": 0.0}, r"`initial_positions`.*two chains.*got .* \[0\]"),
         ({"initial_positions": {}}, r"`initial_positions`.*two chains.*got .* \[\]"),
+        (
+            {"initial_positions": lambda beta: jnp.zeros(4 if beta else 5)},
+            r"`initial_positions`.*at every β, got first axes of \[4, 5\]",
+        ),
         ({"thin": 30}, "`thin` must keep at least two of the 40 steps, got 30, which keeps 1"),
         ({"loglikelihood_fn": Mean.of_one}, "`loglikelihood_fn` must"),
     ],

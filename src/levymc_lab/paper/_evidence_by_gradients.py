@@ -1,21 +1,23 @@
 r"""The evidence of models by MALA, from all data, and by SGLD, from minibatches.
 
-Chains of a belief network stay in the mode that they come to.  Those that begin as draws of the
-prior freeze: at large β they are in poorer modes than the posterior, and the integral is too low.
-Those that begin in a good mode, which chains of the posterior found, melt: where they stay in it at
-smaller β, it is too high.  So each network is run both ways, and the truth lies between the two, as
-long as no better mode was missed.
+Chains of a belief network stay in the mode that they come to, and so each network is run twice.
+Chains that are cooled from the prior, along β, freeze: at large β they are in poorer modes than
+the posterior, and the integral is too low.  Chains that all begin in a good mode, the best that
+cooled ones came to, melt: where they stay in it at small β, it is too high.  The truth lies between
+the two, as long as no better mode was missed.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from levymc import adapt, mafla, models, sample, sgld
+from levymc._trees import module
 from levymc_lab import data
 from levymc_lab.framework import Cell, CellResult
 
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from .model_selection import Selection
 
 KNOWN_RUNGS = 30
+POWER = 5  # of the ladder (i/K)^5
 INK = 64  # of 255: a small picture's pixel is on from there
 SIDE, POOL = 7, 4  # of a small picture; pixels of a picture in one of its pixels, each way
 FULL, MINIBATCH = "full gradients", "minibatches"
 LOG_2_PI = math.log(2 * math.pi)
-LOOKS = 20  # at the chains that look for a mode, in their second halves
+LOOKS = 10  # at chains that have come to the posterior, by which the best is told
 STARTS = ("prior", "mode")
 SHORTER = 4  # SGLD's steps, of MALA's
 
@@ -100,12 +103,12 @@ def of_units(config: "Selection", cell: Cell, key: Any) -> CellResult:
     """The evidence of a belief network with few units, all of whose states are added up."""
     images = pictures(config, cell["kind"])
     problem = Problem(models.sbn(images.shape[1], cell["size"]), images)
-    key_mode, key_prior, *keys = jax.random.split(key, 2 + len(STARTS))
-    height, mode = good_mode(config, problem, key_mode)
-    starts = [problem.of_prior(key_prior, config.num_chains), _repeated(mode, config.num_chains)]
+    key_cool, *keys = jax.random.split(key, 1 + len(STARTS))
+    chains, height, mode = cooled(config, problem, key_cool)
+    stay = stacked([mode] * config.num_chains)
     is_real = cell["kind"] == "units" and config.source != "synthetic"
     found: dict[str, Any] = {"height": height, "source": ml.REAL if is_real else ml.SYNTHETIC}
-    for name, key_path, first in zip(STARTS, keys, starts, strict=True):
+    for name, key_path, first in zip(STARTS, keys, (chains, stay), strict=True):
         path = _path(config, cell["way"], problem, key_path, first)
         found |= {f"{name}_{field}": value for field, value in reported(path).items()}
     return found
@@ -126,7 +129,13 @@ class Problem:
         self.logprior = model.logprior
         self.of_one = lambda position, image: model.exact_loglikelihood(position, image[None])[0]
         self.whole = lambda position: jnp.sum(model.exact_loglikelihood(position, images))
-        self.logposterior = lambda position: model.logprior(position) + self.whole(position)
+        self.tempered = lambda position, beta: (
+            model.logprior(position) + beta * self.whole(position)
+        )
+        self.logposterior = lambda position: self.tempered(position, 1.0)
+        self.tempered_gradient = lambda position, power: jax.grad(self.tempered)(
+            position, power["beta"]
+        )
         self.step_size = lambda beta: scale ** (-1 / 3) / (1 + beta * len(images) / 4)
 
     def of_prior(self, key: Any, count: int) -> Any:
@@ -144,31 +153,65 @@ def _of_prior(model: models.BeliefNetwork, key: Any, count: int) -> Any:
     return jax.tree.unflatten(form, drawn)
 
 
-def _repeated(position: Any, count: int) -> Any:
-    return jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * count), position)
+def stacked(positions: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *positions)
 
 
-def good_mode(config: "Selection", problem: Problem, key: Any) -> tuple[float, Any]:
-    """Where the best of some chains of the posterior ends, all from the prior, by MALA.
+class Cooled(NamedTuple):
+    """Chains by β; and the best of them at β = 1, with the mean of its log density there.
 
-    And the mean of the log density there, up to a constant: what the best is best in.
+    The density is up to a constant.
     """
+
+    chains: Callable[[float], Any]
+    height: float
+    mode: Any
+
+
+def cooled(config: "Selection", problem: Problem, key: Any) -> Cooled:
+    """Chains from the prior by Langevin steps along a rising β, which then stays at one."""
     key_start, key_run = jax.random.split(key)
+    count, rungs = config.cooling_steps, config.num_rungs
+    first = problem.of_prior(key_start, config.cooling_chains)
+    steps = count + count // 2
+    at = (np.minimum(np.arange(steps) / count, 1) ** POWER).astype(np.float32)
+    marks = np.arange(1, rungs + 1) * count // rungs
+    looks = count + np.arange(1, LOOKS + 1) * (count // 2) // LOOKS
     run = sample(
-        _mala(problem.logposterior, problem.step_size(1.0)),
+        sgld(problem.tempered_gradient, Listed(problem.step_size(at) / SHORTER)),
         key_run,
-        problem.of_prior(key_start, config.search_chains),
-        config.search_steps,
-        burn_in=config.search_steps,
-        thin=config.search_steps // LOOKS,
+        first,
+        steps,
+        thin=[*marks.tolist(), *looks.tolist()],
+        minibatches=lambda n: {"beta": at[n]},
         progress=False,
     )
     if run.is_interrupted:
         raise KeyboardInterrupt
-    heights = jax.jit(jax.vmap(jax.vmap(problem.logposterior)))(run.positions)
-    means = np.asarray(heights, np.float64).mean(axis=1)
-    best = int(np.argmax(means))
-    return float(means[best]), jax.tree.map(lambda leaf: jnp.asarray(leaf[best, -1]), run.positions)
+    later = jax.tree.map(lambda leaf: leaf[:, rungs:], run.positions)
+    heights = np.asarray(jax.jit(jax.vmap(jax.vmap(problem.logposterior)))(later), np.float64)
+    best = int(np.argmax(heights.mean(axis=1)))
+    kept = [first, *(_at(run.positions, (slice(None), rung)) for rung in range(rungs))]
+
+    def chains(beta: float) -> Any:
+        rung = round(beta ** (1 / POWER) * rungs)
+        return _at(kept[rung], slice(config.num_chains))
+
+    return Cooled(chains, float(heights[best].mean()), _at(later, (best, -1)))
+
+
+def _at(tree: Any, place: Any) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[place]), tree)
+
+
+@module()
+class Listed:
+    """The step sizes that are listed."""
+
+    sizes: Any
+
+    def __call__(self, n: Any) -> Any:
+        return jnp.asarray(self.sizes)[n - 1]
 
 
 def _path(

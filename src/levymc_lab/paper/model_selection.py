@@ -6,10 +6,10 @@ along power posteriors p L^β.  On ratings the Gibbs sampler draws each of them 
 starts: the rank L with the most evidence stands beside that with the least error on ratings that
 were held out.  On a belief network the evidence integrates over all weights and sums over all
 hidden units: that is in reach for few units, whose 2^J states can be added up, and small pictures,
-from full gradients (MALA) and from minibatches (SGLD), each from the prior and from a good mode;
-and on pictures that a network of two units made, the evidence should choose two.  For as many units
-as the paper has, it is out of reach: those are compared by the annealed likelihood of pictures that
-were held out.
+from full gradients (MALA) and from minibatches (SGLD), each by chains that are cooled from the
+prior and by chains from a good mode; and on pictures that a network of two units made, the evidence
+should choose two.  For as many units as the paper has, it is out of reach: those are compared by
+the annealed likelihood of pictures that were held out.
 
 References: [simsekli2017], section 6; [friel2008], [xie2011].  Departures: the paper names the use
 and measures nothing.
@@ -47,8 +47,8 @@ class Selection:
     source, units, num_rungs: "mnist", or "synthetic" pictures; the J that are added up, and K.
     num_pictures, num_chains, num_steps: of these, small ones; chains and their steps for each β.
     minibatch_units, minibatch_steps, batch_size: the J that are run from minibatches, too.
-    search_chains, search_steps: of the posterior, that look for the mode to begin in, and their
-        steps before they are judged, and while.
+    cooling_chains, cooling_steps: that come from the prior to every β, and their steps; of these
+        the path from the prior begins in `num_chains`, and that from a mode in the best.
     control_units, control_truth: the J for pictures that a network made, and its own.
     larger, num_train, num_test, num_iterations, num_temperatures, num_particles, num_seeds: the J
         that are compared by held-out pictures, and how.
@@ -70,8 +70,8 @@ class Selection:
     minibatch_units: tuple[int, ...]
     minibatch_steps: int
     batch_size: int
-    search_chains: int
-    search_steps: int
+    cooling_chains: int
+    cooling_steps: int
     control_units: tuple[int, ...]
     larger: tuple[int, ...]
     num_train: int
@@ -186,8 +186,8 @@ EXPERIMENT = Experiment(
             minibatch_units=(2,),
             minibatch_steps=100,
             batch_size=20,
-            search_chains=4,
-            search_steps=40,
+            cooling_chains=4,
+            cooling_steps=80,
             control_units=(2,),
             larger=(4,),
             num_train=300,
@@ -202,20 +202,20 @@ EXPERIMENT = Experiment(
             set="ml-1m",
             ranks=(2, 3, 4, 5, 7, 10, 15),
             rank_rungs=40,
-            burn_in=60,
-            num_sweeps=60,
+            burn_in=50,
+            num_sweeps=50,
             predicting=100,
             source="mnist",
             units=(1, 2, 3, 4, 5, 6),
             num_rungs=20,
             num_pictures=300,
             num_chains=4,
-            num_steps=10_000,
+            num_steps=15_000,
             minibatch_units=(1, 2, 3),
-            minibatch_steps=20_000,
+            minibatch_steps=15_000,
             batch_size=100,
-            search_chains=16,
-            search_steps=10_000,
+            cooling_chains=16,
+            cooling_steps=20_000,
             control_units=(1, 2, 3, 4),
             larger=(10, 25, 50, 100),
             num_train=60_000,
