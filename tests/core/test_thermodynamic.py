@@ -337,6 +337,19 @@ def test_the_target_without_a_power_is_the_prior_to_all_derivatives():
     np.testing.assert_allclose(slopes, [1.0, -2 + 0.25 / 4])
 
 
+def test_each_rung_begins_where_it_is_told():
+    """Chains that hardly move are kept where they began: at 1 + β, in all rungs of both steps."""
+    found = integrate(
+        kernel=levymc.ula,
+        step_size=1e-12,
+        burn_in=0,
+        initial_positions=lambda beta: jnp.full(4, 1.0 + beta),
+    )
+    wanted = [float(Mean.whole(jnp.asarray(1 + beta))) for beta in found.betas]
+    np.testing.assert_allclose(found.means, wanted, rtol=1e-5)
+    assert abs(found.step_bias) < 1e-3 * abs(found.value)
+
+
 def test_a_law_of_its_own_is_flagged():
     found = integrate(kernel=levymc.fla, step_size=in_units(0.1))
     assert any("fla does not sample" in note for note in found.warnings)
@@ -449,6 +462,21 @@ def test_few_chains_raise_no_false_alarms(num_chains):
     assert flagged <= stats.binom(300, 2e-4).isf(FALSE_ALARM)
 
 
+@pytest.mark.parametrize(("num_chains", "bound"), [(2, 6400), (4, 28), (8, 7.9), (32, 4.5)])
+def test_how_large_a_change_has_to_be_for_a_warning_is_as_documented(num_chains, bound):
+    """Second halves that add 0.9 and 1.1 times as many of their standard errors."""
+    spread = np.tile([-1.0, 1.0], num_chains // 2) * math.sqrt(
+        1 - 1 / num_chains
+    )  # 1/√C over chains
+    for times, is_flagged in ((0.9, False), (1.1, True)):
+        gains = times * bound / math.sqrt(num_chains) + spread
+        draws = np.zeros((9, num_chains, 20))
+        draws[:, :, 10:] = gains[:, None]
+        found = adapt.path_evidence(8, draws)
+        assert found.change == pytest.approx(times * bound / math.sqrt(num_chains))
+        assert any("not forgotten" in note for note in found.warnings) == is_flagged
+
+
 def test_a_curve_that_falls_and_a_stone_of_one_draw_are_flagged():
     random = np.random.default_rng(2)
     draws = random.normal(size=(5, 16, 50)) - np.arange(5)[:, None, None]
@@ -475,6 +503,10 @@ def refused_late(*given, **options):
         ({"initial_positions": jnp.zeros(1)}, r"`initial_positions`.*two chains.*got .* \[1\]"),
         ({"initial_positions": 0.0}, r"`initial_positions`.*two chains.*got .* \[0\]"),
         ({"initial_positions": {}}, r"`initial_positions`.*two chains.*got .* \[\]"),
+        (
+            {"initial_positions": lambda beta: jnp.zeros(4 if beta else 5)},
+            r"`initial_positions`.*at every β, got first axes of \[4, 5\]",
+        ),
         ({"thin": 30}, "`thin` must keep at least two of the 40 steps, got 30, which keeps 1"),
         ({"loglikelihood_fn": Mean.of_one}, "`loglikelihood_fn` must"),
     ],

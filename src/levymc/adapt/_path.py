@@ -34,7 +34,9 @@ class PathEvidence(NamedTuple):
         beyond a few standard errors the chains have not forgotten their starts, and about as much
         may still be missing: the standard error knows nothing of that.
     warnings: what is in doubt, in words.  Tests are at a rate of false alarms of 1e-4 by the t law
-        of the chains, so that two chains tell little and eight much more.
+        of the chains, so that a few chains hardly ever speak: `change` is called one beyond 6400 of
+        its standard errors with two chains, 28 with four, 7.9 with eight and 4.5 with 32.  Silence
+        of fewer than eight is no evidence; run them from other starts, too.
     """
 
     value: float

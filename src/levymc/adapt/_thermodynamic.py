@@ -162,9 +162,12 @@ def thermodynamic_integration(
 
     Not valid when: L is zero on a part of the prior.  The mean of log L is then -∞ at β = 0, which
     is refused once a kept draw of the prior is there, and a part that has none is left out.  Nor
-    when chains do not reach a rung's law in the steps they have.  All start at the same
-    places, which for a model with modes is an invitation; for these `levymc.auto`, or
-    `levymc.adapt.log_evidence` of its draws, is the better way.
+    when chains do not reach a rung's law in the steps they have.  Where all start at the same
+    places, that for a model with modes is an invitation; for these `levymc.auto`, or
+    `levymc.adapt.log_evidence` of its draws, is the better way.  Neither `standard_error` nor
+    `change` sees that all chains are in modes alike, and stepping stones that are above `value` are
+    a sign of it.  Run it twice: from draws of the prior it is then too low, and from a good mode of
+    the posterior too high; half of what is between the two is an error that no chain knows of.
 
     Args:
         logprior_fn: log p up to a constant; p must be a law.
@@ -176,7 +179,8 @@ def thermodynamic_integration(
             than its prior.
         key: a JAX random key.
         initial_positions: a pytree with the chains, at least two of them, along the first axis:
-            every rung starts there.
+            every rung starts there; or a function of β that gives one, for chains that were cooled
+            to each rung before.
         num_steps: of each chain after burn-in.
         betas: from 0 to 1; or K, for (i/K)^5.
         burn_in: steps before; a half of `num_steps` if not given.
@@ -213,15 +217,16 @@ def thermodynamic_integration(
     """
     check_function("kernel", kernel, KERNEL, 2)
     num_steps = check_count("num_steps", num_steps, "Such as 1000.", least=4)
-    num_chains = _count_chains(initial_positions)
-    _check_kept(thin, num_steps)
     powers, is_minibatch = ladder(betas), batch_size is not None
+    starts = _starts(initial_positions, powers)
+    num_chains = _count_chains(starts)
+    _check_kept(thin, num_steps)
     if evaluates_all and not is_minibatch:
         raise ValueError(
             "`evaluates_all` must be False without `batch_size`, got True. All data are looked at."
         )
     whole = _of_all(logprior_fn, loglikelihood_fn, data)
-    inside = jax.tree.map(lambda leaf: np.asarray(leaf)[0], initial_positions)
+    inside = jax.tree.map(lambda leaf: np.asarray(leaf)[0], starts[-1])
     rung: Power = Power(kernel, logprior_fn, whole, inside, 1.0, 1.0)
     if is_minibatch:
         check_count("batch_size", batch_size, "At least two, for their variance.", least=2)
@@ -233,7 +238,7 @@ def thermodynamic_integration(
     draws = _run(
         rung,
         check_key(key),
-        initial_positions,
+        starts,
         num_chains,
         np.outer((1.0, 0.5) if probe.is_exact is False else (1.0,), steps),
         powers,
@@ -259,14 +264,26 @@ def _of_all(logprior_fn: Any, loglikelihood_fn: Any, data: Any) -> Callable[[Any
     return lambda position: jnp.sum(jax.vmap(partial(loglikelihood_fn, position))(points))
 
 
-def _count_chains(positions: Any) -> int:
-    leaves = jax.tree.leaves(positions)
+def _starts(positions: Any, powers: np.ndarray) -> list[Any]:
+    """Those of each rung."""
+    if callable(positions):
+        return [positions(float(beta)) for beta in powers]
+    return [positions] * len(powers)
+
+
+def _count_chains(starts: list[Any]) -> int:
+    leaves = jax.tree.leaves(starts)
     counts = sorted({np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves})
     if not counts or counts[0] < 2:
         raise ValueError(
             "`initial_positions` must have at least two chains along the first axis of every leaf, "
             f"got first axes of {counts}. Errors are over chains: give several starts, such as "
             "jnp.zeros((8, 3)) for 8 chains of 3 coordinates."
+        )
+    if len(counts) > 1:
+        raise ValueError(
+            "`initial_positions` must have as many chains in every leaf, and at every β, got first "
+            f"axes of {counts}. Give each rung the same number of starts."
         )
     return counts[0]
 
@@ -311,13 +328,13 @@ class _Draws(NamedTuple):
 def _run(
     rung: Power,
     key: Array,
-    initial_positions: Any,
+    rungs: list[Any],
     num_chains: int,
     steps: np.ndarray,
     powers: np.ndarray,
     **how: Any,
 ) -> _Draws:
-    """All rungs, for each row of step sizes, as the chains of one run."""
+    """All rungs, from their starts, for each row of step sizes, as the chains of one run."""
     algorithms = [
         dataclasses.replace(rung, beta=beta, step_size=step)
         for row in steps
@@ -325,7 +342,8 @@ def _run(
         for _ in range(num_chains)
     ]
     starts = jax.tree.map(
-        lambda leaf: jnp.concatenate([jnp.asarray(leaf)] * steps.size), initial_positions
+        lambda *leaves: jnp.concatenate([jnp.asarray(leaf) for leaf in leaves] * len(steps)),
+        *rungs,
     )
     made: Any = sample(algorithms, key, starts, **how)
     if made.is_interrupted:
