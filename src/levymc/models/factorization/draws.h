@@ -30,7 +30,9 @@ NOINLINE void throw_draws(const Step& s, const Block& block, uint32_t number, ui
 }
 
 // The ratings of a block that were drawn, in order: item, value less center, weight.  Behind them
-// there is room for what vectors write beyond, and item 0 AHEAD times, as rows are asked for so early.
+// there is room for what vectors write beyond; item 0 AHEAD times, as rows are asked for so early; and
+// values of 0 where `add_four` reads on: a weight of 0 does not cancel whatever memory held, as 0 · NaN
+// is NaN.
 struct Drawn {
   alignas(64) uint8_t histogram[BLOCK];
   uint64_t filled[BLOCK / 64];  // bit by bit, the places with draws,
@@ -264,5 +266,5 @@ void list_draws(const Step& s, const Block& block, bool has_few_levels, float sc
   const bool is_outside = int64_t(last) >= s.num_items;
   drawn.is_outside |= is_outside;
   for (int i = is_outside ? 0 : drawn.count; i < drawn.count + AHEAD + 4; ++i)
-    drawn.items[i] = drawn.starts[i] = 0;
+    drawn.items[i] = drawn.starts[i] = 0, drawn.values[i] = 0;
 }
