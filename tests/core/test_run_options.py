@@ -366,6 +366,22 @@ def test_a_loader_gives_each_step_its_minibatch():
     np.testing.assert_allclose(later.positions, by_hand[:, 5:], rtol=1e-12)
 
 
+def test_a_loader_may_fill_the_same_array_again_and_again():
+    array = np.zeros(4)
+
+    def filled(step):
+        array[:] = batch_of(step)
+        return {"data": array}
+
+    def reused(source):
+        sgld = levymc.sgld(lambda x, batch: SGLD.grad_estimator(x, batch["data"]), 0.05)
+        return run(sgld, jnp.zeros(3), 25, minibatches=source).positions
+
+    expected = reused(lambda step: {"data": batch_of(step)})
+    np.testing.assert_array_equal(reused(filled), expected)
+    np.testing.assert_array_equal(reused(map(filled, itertools.count())), expected)
+
+
 def test_a_loader_that_ends_ends_the_run():
     observe = {"mean": levymc.observe.mean()}
     with pytest.warns(UserWarning, match="ended after 17 of 60"):

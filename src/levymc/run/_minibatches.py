@@ -132,7 +132,8 @@ def whole(data: Any) -> Whole:
 class Loader:
     """Minibatches from outside: an iterable of them, or a function of the step's number.
 
-    All chains of a step share its minibatch.
+    All chains of a step share its minibatch.  Each is copied as soon as it is there, as loaders may
+    fill the same arrays again and again.
     """
 
     def __init__(self, source: Any) -> None:
@@ -146,6 +147,7 @@ class Loader:
                 "levymc.batches(data, size) draws them from arrays."
             )
         _check_numeric(self.example)
+        self.example = _copied(self.example)
         self.pending.append(self.example)
         self.capacity = max(1, min(MOST_LOADED, LOADED_BYTES // max(self.batch_bytes, 1)))
 
@@ -166,8 +168,8 @@ class Loader:
             batch = self._next(first + len(found))
             if batch is None:
                 break
-            found.append(jax.tree.leaves(batch))
             self._check(batch)
+            found.append(jax.tree.leaves(_copied(batch)))
         filler = found[-1] if found else jax.tree.leaves(self.example)
         padded = found + [filler] * (self.capacity - len(found))
         return [np.stack(leaves) for leaves in zip(*padded, strict=True)], len(found)
@@ -180,6 +182,10 @@ class Loader:
                 f"`minibatches` must all be alike, got leaves of {shapes} after {expected}. "
                 "Drop or fill up a last batch that is smaller."
             )
+
+
+def _copied(batch: Any) -> Any:
+    return jax.tree.map(np.array, batch)
 
 
 def _check_numeric(batch: Any) -> None:
