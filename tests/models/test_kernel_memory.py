@@ -66,7 +66,7 @@ def assert_same(one, two):
 @pytest.mark.parametrize("levels", [5, 40])
 @pytest.mark.parametrize("options", [{}, {"curvature": True}, {"rank": 20}], ids=str)
 def test_steps(monkeypatch, instructions, levels, options):
-    """Ratings are gone through four at a time, and the last four of a block reach beyond its list."""
+    """Ratings are gone through four at a time: the last four reach beyond the list."""
     monkeypatch.setenv("LEVYMC_NATIVE_ISA", instructions)
     options = {"rank": 3, **options}
     model = levymc.models.fast_factorization(
