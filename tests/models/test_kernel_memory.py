@@ -25,7 +25,8 @@ pytestmark = [
 @contextmanager
 def memory_full_of_nan():
     """What malloc gives has all bits set, and floats in it are NaN."""
-    assert LIBRARY.mallopt(M_PERTURB, EVERY_BIT)
+    if not LIBRARY.mallopt(M_PERTURB, EVERY_BIT):
+        pytest.skip("another malloc has taken the place of glibc's")
     try:
         assert np.isnan(np.empty(1000, np.float32)).all()
         yield
