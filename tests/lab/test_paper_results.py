@@ -28,7 +28,6 @@ CURRENT = [
 
 def test_all_results_of_the_paper_are_there():
     assert set(experiments.names()).difference(COMMITTED) == {
-        "annealing",
         "model-selection",
         "minibatch-size",
     }

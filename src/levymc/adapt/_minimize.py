@@ -66,7 +66,9 @@ def minimize(function: Any, key: Any, initial_positions: Any, *, budget: int = 2
     Targets: the lowest minimum that it meets; nothing tells whether there is a lower one.
 
     Not valid when: the function has no gradient, or is unbounded below (that is refused where it
-    is seen).  For a convex function any local method is cheaper.
+    is seen).  For a convex function any local method is cheaper.  Of fifteen standard functions
+    it found the lowest value in 0.53 of the searches, and SciPy's ``basinhopping`` in 0.62, each
+    ahead on some (the experiment `annealing`): try that one first.
 
     Args:
         function: U, a real number, of any pytree; differentiable by JAX.
