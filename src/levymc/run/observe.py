@@ -340,7 +340,9 @@ class Quantiles(Observer):
     def place(self, values: Array) -> Array:
         """The bin: `num_bins` is that of zero, those of negative values come before it."""
         smallest, num_bins = self.smallest, self.num_bins
-        size = jnp.floor(jnp.log(jnp.maximum(jnp.abs(values), smallest) / smallest) / self.width)
+        # Not the logarithm of a ratio, which may overflow where no size does.
+        above = jnp.log(jnp.maximum(jnp.abs(values), smallest)) - math.log(smallest)
+        size = jnp.floor(above / self.width)
         magnitude = jnp.minimum(size, num_bins - 1).astype(jnp.int32) + 1
         signed = jnp.sign(values).astype(jnp.int32) * magnitude
         return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
@@ -357,14 +359,17 @@ class Quantiles(Observer):
         return added.reshape(so_far.shape)
 
     def finish(self, so_far: Array) -> Array:
-        number = jnp.arange(1, self.num_bins + 1)
+        number = np.arange(1, self.num_bins + 1)
         # As far from both bounds, relative to them.
-        middles = self.smallest * jnp.exp(number * self.width) * (1 - self.relative_error)
-        values = jnp.concatenate([-middles[::-1], jnp.zeros(1), middles]).astype(so_far.dtype)
-        cumulative = jnp.cumsum(so_far, axis=-1)
-        wanted = jnp.asarray(self.levels, so_far.dtype) * cumulative[..., -1:]
-        reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
-        return _if_any(cumulative[..., -1:], values[jnp.minimum(reached, 2 * self.num_bins)])
+        middles = np.exp(math.log(self.smallest) + number * self.width) * (1 - self.relative_error)
+        values = jnp.asarray(np.concatenate([-middles[::-1], [0.0], middles]), so_far.dtype)
+        # Bins in which there is nothing are none to choose from: sums up to them are equal to those
+        # before them only to rounding.
+        cumulative = jnp.where(so_far == 0, -1, jnp.cumsum(so_far, axis=-1))
+        total = jnp.max(cumulative, axis=-1, keepdims=True)
+        wanted = jnp.asarray(self.levels, so_far.dtype) * total
+        reached = jnp.argmax(cumulative[..., None, :] >= wanted[..., None], axis=-1)
+        return _if_any(total, values[reached])
 
 
 def quantiles(
