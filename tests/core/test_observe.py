@@ -267,6 +267,20 @@ def test_quantiles_of_sizes_far_apart_are_within_their_relative_error():
     np.testing.assert_allclose(found, [1e-20, 1.0, 1e20], rtol=0.0201)
 
 
+def test_what_is_not_a_number_is_in_no_bin():
+    """Before, it counted as zero, or as larger than the last edge."""
+    path = jnp.asarray([0.3, jnp.nan, 0.7], jnp.float32)
+    for observer in (observe.quantiles([0.1, 0.9]), observe.histogram([0.0, 0.5])):
+        assert np.all(np.isnan(seen_one_by_one(observer, path, 1.0)))
+        assert np.all(np.isfinite(seen_one_by_one(observer, path, jnp.asarray([1.0, 0.0, 1.0]))))
+
+
+def test_edges_of_a_histogram_are_not_rounded_to_sixteen_bits():
+    path = jnp.ones(4, jnp.bfloat16)
+    shares = seen_one_by_one(observe.histogram([1.001]), path, 1.0)
+    np.testing.assert_array_equal(shares, [1.0, 0.0])
+
+
 def is_right(position):
     return position > 0.1
 

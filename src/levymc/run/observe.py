@@ -319,6 +319,15 @@ def predictive(
     return Predictive(of, float(noise_variance), NormalDist().inv_cdf((1 + level) / 2))
 
 
+def _counted(so_far: Array, bins: Array, values: Array, weight: Any) -> Array:
+    """The weights of bins with those of values in them; NaN is in none, and spoils them all."""
+    step = jnp.asarray(weight, so_far.dtype)
+    steps = jnp.where(jnp.isnan(values) & (step > 0), jnp.nan, step)
+    rows = so_far.reshape(bins.size, -1)
+    added = rows.at[jnp.arange(bins.size), jnp.ravel(bins)].add(jnp.ravel(steps))
+    return added.reshape(so_far.shape)
+
+
 @dataclass(frozen=True)
 class Quantiles(Observer):
     """See `quantiles`."""
@@ -345,7 +354,7 @@ class Quantiles(Observer):
         size = jnp.floor(above / self.width)
         magnitude = jnp.minimum(size, num_bins - 1).astype(jnp.int32) + 1
         signed = jnp.sign(values).astype(jnp.int32) * magnitude
-        return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
+        return num_bins + jnp.where(jnp.abs(values) >= smallest, signed, 0)
 
     def init(self, position: Any) -> Array:
         values = _shape("quantiles", self.of, position)
@@ -353,10 +362,8 @@ class Quantiles(Observer):
         return jnp.zeros((*values.shape, 2 * self.num_bins + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        bins = jnp.ravel(self.place(jnp.asarray(self.of(position), so_far.dtype)))
-        rows = so_far.reshape(len(bins), -1)
-        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
-        return added.reshape(so_far.shape)
+        values = jnp.asarray(self.of(position), so_far.dtype)
+        return _counted(so_far, self.place(values), values, weight)
 
     def finish(self, so_far: Array) -> Array:
         number = np.arange(1, self.num_bins + 1)
@@ -419,12 +426,9 @@ class Histogram(Observer):
         return jnp.zeros((*values.shape, len(self.edges) + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        found = jnp.asarray(self.of(position))
-        values = found.astype(_floating(found))
-        bins = jnp.ravel(jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right"))
-        rows = so_far.reshape(len(bins), -1)
-        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
-        return added.reshape(so_far.shape)
+        values = jnp.asarray(self.of(position), so_far.dtype)
+        bins = jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right")
+        return _counted(so_far, bins, values, weight)
 
     def finish(self, so_far: Array) -> Array:
         total = jnp.sum(so_far, axis=-1, keepdims=True)
