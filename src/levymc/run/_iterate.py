@@ -48,7 +48,9 @@ from ._engine import (
     compile_init,
     compile_program,
     keys_of_epoch,
+    observed_computed,
     rebuild,
+    shape_of,
     step_computed,
 )
 from ._minibatches import source_of
@@ -384,11 +386,11 @@ def ready(started: Started) -> Run:
         leaves = [on_mesh(source.mesh, leaf) for leaf in leaves]
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
-        tuple(map(_shape, parameters)),
-        tuple(map(_shape, leaves)),
+        tuple(map(shape_of, parameters)),
+        tuple(map(shape_of, leaves)),
         structure,
-        _shape(keys),
-        tuple(map(_shape, data)),
+        shape_of(keys),
+        tuple(map(shape_of, data)),
         () if source.mesh is None else tuple(leaf.sharding for leaf in leaves),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
@@ -443,10 +445,6 @@ def _warn_of_counting(program: Program) -> None:
         )
 
 
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))
-
-
 def _strong(leaf: Array) -> Array:
     """Without JAX's weak type: steps lose it, and the program would be compiled anew for them."""
     return jax.lax.convert_element_type(leaf, leaf.dtype) if leaf.weak_type else leaf
@@ -494,10 +492,8 @@ def _computed(recipe: Recipe, parameters: Leaves, settling: Settling, source: So
         parts.append(step_computed(recipe, parameters, settling.position, source))
     if recipe.keep is not None and not is_fixed(recipe.keep):
         parts.append(computed_by(recipe.keep, settling.position))
-    parts += [
-        computed_by(lambda x, seen=seen: seen.update(seen.init(x), x, 1.0), settling.position)
-        for seen in recipe.observers
-    ]
+    if recipe.observers:
+        parts.append(observed_computed(recipe, parameters, settling.position, source))
     return tuple(parts)
 
 
