@@ -366,6 +366,16 @@ def test_a_loader_gives_each_step_its_minibatch():
     np.testing.assert_allclose(later.positions, by_hand[:, 5:], rtol=1e-12)
 
 
+@pytest.mark.parametrize("first", [np.float32, np.int64])
+def test_minibatches_of_another_type_are_refused(first):
+    """The program was made for the first; before, JAX said so, or it went on with others."""
+    sgld = levymc.sgld(lambda x, batch: jnp.sum(batch - x), 0.05)
+    other = np.int64 if first == np.float32 else np.float32
+    batches = [np.ones(4, first)] * 9 + [np.ones(4, other)] * 9
+    with pytest.raises(ValueError, match=rf"got .*{other.__name__}\[4\].* after .*convert all"):
+        run(sgld, jnp.zeros(3), 18, minibatches=batches)
+
+
 def test_a_loader_may_fill_the_same_array_again_and_again():
     array = np.zeros(4)
 
