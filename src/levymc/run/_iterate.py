@@ -470,6 +470,12 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
             f"{len(structures)} kinds. Build all of them from the same functions and options."
         )
     columns = list(zip(*map(jax.tree.leaves, each), strict=True))
+    for column in columns:
+        if len(shapes := set(map(np.shape, column))) > 1:
+            raise ValueError(
+                "`algorithm` must be a list of algorithms whose numbers have the same shapes, got "
+                f"{sorted(shapes)} for one of them. Give each a number, or each an array."
+            )
     are_same = [all(np.array_equal(column[0], other) for other in column) for column in columns]
     numbers = [
         _number(column[0] if same else np.stack([np.asarray(_number(leaf)) for leaf in column]))
