@@ -619,12 +619,17 @@ def _check_spread(
 def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
     """Refuse a function of a position that does not return arrays."""
     kept = output_shapes("keep", keep, _of_one_chain(positions))
-    leaves = jax.tree.leaves(kept)
-    if not leaves or not all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+    if not (leaves := jax.tree.leaves(kept)) or not all(map(_is_of_numbers, leaves)):
         raise TypeError(
-            f"`keep` must return a pytree of arrays, got {kept!r:.100}. "
+            f"`keep` must return a pytree of arrays of numbers, got {kept!r:.100}. "
             "With keep=False nothing is kept."
         )
+
+
+def _is_of_numbers(shape: Any) -> bool:
+    """Whether these are the shape and type of an array that NumPy can have, unlike random keys."""
+    is_array = isinstance(shape, jax.ShapeDtypeStruct)
+    return is_array and not jnp.issubdtype(shape.dtype, jax.dtypes.extended)
 
 
 def _check_finite(states: Any, positions: Any) -> None:
