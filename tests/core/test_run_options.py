@@ -350,6 +350,39 @@ def batch_of(step):
     return np.asarray(DATA[step % 10 : step % 10 + 4])
 
 
+def test_what_a_function_reports_is_reported_in_each_step():
+    """As by jax.debug.print; before, what had no results was left out of the steps.
+
+    A number that is asked for anew in each step was asked for once in a call, as no state is in it.
+    """
+    seen, asked = [], itertools.count()
+
+    def target(position):
+        jax.debug.callback(lambda value: seen.append(float(value)), position)
+        return -(position**2) / 2
+
+    walk = levymc.levy_walk(target, 1.0)
+    run(walk, jnp.zeros(2), 20, thin=4, burn_in=10)
+    jax.effects_barrier()
+    assert len(set(seen) - {0.0}) == 2 * 30
+
+    def anew(eta):
+        return np.asarray(next(asked), float)
+
+    class Reader:
+        """An algorithm that reads its next position."""
+
+        def init(self, position):
+            return position
+
+        def step(self, key, position):
+            shape = jax.ShapeDtypeStruct((), float)
+            return jax.experimental.io_callback(anew, shape, 0.0) + 0 * position, {}
+
+    result = run(Reader(), jnp.zeros(1), 20)
+    np.testing.assert_array_equal(result.positions, np.arange(20.0)[None])
+
+
 def test_a_loader_gives_each_step_its_minibatch():
     by_hand, step_once = np.zeros((3, 25)), jax.jit(SGLD.step)
     for chain in range(3):
