@@ -60,6 +60,14 @@ def test_a_mean_of_complex_numbers_is_complex(dtype):
     assert narrow.dtype == (np.complex128 if dtype == "float64" else np.complex64)
 
 
+def test_leaves_whose_names_are_the_same_are_all_shown():
+    """Before, one of the two was left out of the table, and of what is judged or exported."""
+    draws = np.random.default_rng(0).normal(size=(2, 100))
+    result = Result({"a": {"b": draws}, "a.b": 1 + draws}, np.ones((2, 100)), None)
+    assert "['a']['b']" in repr(result)
+    assert [cells[0] for cells in result._rows()] == ["['a']['b']", "['a.b']"]
+
+
 def test_draws_that_jax_would_round_keep_their_digits(monkeypatch):
     """Those in float64 that a process loads which did not allow 64-bit types."""
     monkeypatch.setattr("jax.jit", lambda function: lambda *_: pytest.fail("JAX was asked"))
