@@ -88,5 +88,10 @@ def leaf_names(tree: Any) -> list[str]:
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:
-    """The leaves by their names."""
-    return dict(zip(leaf_names(tree), jax.tree.leaves(tree), strict=True))
+    """The leaves by their names; by their paths where names are the same, as a.b and b in a."""
+    names = leaf_names(tree)
+    if len(set(names)) < len(names):
+        names = [
+            jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)
+        ]
+    return dict(zip(names, jax.tree.leaves(tree), strict=True))

@@ -103,7 +103,9 @@ def test_a_leaf_may_be_empty_beside_others(algorithm):
     assert np.all(np.isfinite(result.positions["b"]))
 
 
-@pytest.mark.parametrize("wrong", [lambda x: "x", lambda x: None, lambda x: [object()]])
+@pytest.mark.parametrize(
+    "wrong", [lambda x: "x", lambda x: None, lambda x: [object()], lambda x: jax.random.key(0)]
+)
 def test_what_is_kept_must_be_arrays(wrong):
     with pytest.raises(TypeError, match=r"`keep` must return a pytree of arrays.*keep=False"):
         sample(levymc.levy_walk(normal, 1.0), keep=wrong)

@@ -48,6 +48,26 @@ def test_a_mean_has_the_wider_type_of_draws_and_weights():
     assert result_of(narrow, narrow).expectation(lambda x: x > 0).dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_a_mean_of_complex_numbers_is_complex(dtype):
+    """As an estimate of a characteristic function is; before, it lost its imaginary part."""
+    positions, weights = np.array([[0.0, 1.0, 2.0]]), np.array([[1.0, 2.0, 1.0]]).astype(dtype)
+    exact = np.average(np.exp(1j * positions), axis=1, weights=weights.astype(float))
+    found = result_of(positions, weights).expectation(lambda x: jnp.exp(1j * x))
+    assert found.dtype == np.complex128
+    np.testing.assert_allclose(found, exact, rtol=1e-12)
+    narrow = result_of(positions.astype(np.complex64), weights).mean()
+    assert narrow.dtype == (np.complex128 if dtype == "float64" else np.complex64)
+
+
+def test_leaves_whose_names_are_the_same_are_all_shown():
+    """Before, one of the two was left out of the table, and of what is judged or exported."""
+    draws = np.random.default_rng(0).normal(size=(2, 100))
+    result = Result({"a": {"b": draws}, "a.b": 1 + draws}, np.ones((2, 100)), None)
+    assert "['a']['b']" in repr(result)
+    assert [cells[0] for cells in result._rows()] == ["['a']['b']", "['a.b']"]
+
+
 def test_draws_that_jax_would_round_keep_their_digits(monkeypatch):
     """Those in float64 that a process loads which did not allow 64-bit types."""
     monkeypatch.setattr("jax.jit", lambda function: lambda *_: pytest.fail("JAX was asked"))

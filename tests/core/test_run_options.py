@@ -350,6 +350,39 @@ def batch_of(step):
     return np.asarray(DATA[step % 10 : step % 10 + 4])
 
 
+def test_what_a_function_reports_is_reported_in_each_step():
+    """As by jax.debug.print; before, what had no results was left out of the steps.
+
+    A number that is asked for anew in each step was asked for once in a call, as no state is in it.
+    """
+    seen, asked = [], itertools.count()
+
+    def target(position):
+        jax.debug.callback(lambda value: seen.append(float(value)), position)
+        return -(position**2) / 2
+
+    walk = levymc.levy_walk(target, 1.0)
+    run(walk, jnp.zeros(2), 20, thin=4, burn_in=10)
+    jax.effects_barrier()
+    assert len(set(seen) - {0.0}) == 2 * 30
+
+    def anew(eta):
+        return np.asarray(next(asked), float)
+
+    class Reader:
+        """An algorithm that reads its next position."""
+
+        def init(self, position):
+            return position
+
+        def step(self, key, position):
+            shape = jax.ShapeDtypeStruct((), float)
+            return jax.experimental.io_callback(anew, shape, 0.0) + 0 * position, {}
+
+    result = run(Reader(), jnp.zeros(1), 20)
+    np.testing.assert_array_equal(result.positions, np.arange(20.0)[None])
+
+
 def test_a_loader_gives_each_step_its_minibatch():
     by_hand, step_once = np.zeros((3, 25)), jax.jit(SGLD.step)
     for chain in range(3):
@@ -364,6 +397,16 @@ def test_a_loader_gives_each_step_its_minibatch():
     np.testing.assert_array_equal(from_iterable.positions, from_function.positions)
     later = noiseless(20, burn_in=5, minibatches=batch_of)
     np.testing.assert_allclose(later.positions, by_hand[:, 5:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("first", [np.float32, np.int64])
+def test_minibatches_of_another_type_are_refused(first):
+    """The program was made for the first; before, JAX said so, or it went on with others."""
+    sgld = levymc.sgld(lambda x, batch: jnp.sum(batch - x), 0.05)
+    other = np.int64 if first == np.float32 else np.float32
+    batches = [np.ones(4, first)] * 9 + [np.ones(4, other)] * 9
+    with pytest.raises(ValueError, match=rf"got .*{other.__name__}\[4\].* after .*convert all"):
+        run(sgld, jnp.zeros(3), 18, minibatches=batches)
 
 
 def test_a_loader_may_fill_the_same_array_again_and_again():

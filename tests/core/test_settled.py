@@ -147,6 +147,32 @@ def test_what_is_kept_and_observed_is_of_the_data_that_there_are():
         assert np.all(np.asarray(run.observed["mean"]) == y)
 
 
+class Sums(levymc.observe.Observer):
+    """An observer that looks at info, and whose numbers may change."""
+
+    def __init__(self):
+        self.each, self.all = 1.0, 1.0
+
+    def init(self, position):
+        return jnp.zeros(())
+
+    def update(self, so_far, position, weight, info=None):
+        return so_far + self.each * info.acceptance_rate * (weight > 0)
+
+    def finish(self, so_far):
+        return so_far * self.all
+
+
+def test_an_observer_is_what_it_is_now():
+    """Before, what one made of its sums, or of info, was what it had made of them first."""
+    ula, sums = levymc.ula(of_a_global, 0.1), Sums()
+    for sums.each, sums.all in ((1.0, 1.0), (2.0, 1.0), (2.0, 5.0), (1.0, 1.0)):
+        run = levymc.sample(
+            ula, jax.random.key(0), STARTS, 8, progress=False, observe={"sums": sums}
+        )
+        assert np.all(np.asarray(run.observed["sums"]) == 8 * sums.each * sums.all)
+
+
 def test_the_same_function_compiles_nothing_again():
     function, change = method()
     walk = levymc.levy_walk(function, 1.0)

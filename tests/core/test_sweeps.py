@@ -211,6 +211,10 @@ def other_target(position):
         ([levymc.ula(counted, 0.1)] * 3, ("4 chains", "list of 3")),
         ([], ("4 chains", "list of 0")),
         ([levymc.ula(counted, 0.1)] * 3 + [levymc.levy_walk(counted, 0.1)], ("2 kinds", "same")),
+        (
+            [levymc.levy_walk(counted, 1.0)] * 3 + [levymc.levy_walk(counted, np.ones(2))],
+            ("[(), (2,)]", "same shapes"),
+        ),
         ([levymc.ula(counted, 0.1)] * 3 + [levymc.ula(other_target, 0.1)], ("2 kinds", "same")),
         (
             [levymc.fla(counted, 0.1)] * 3

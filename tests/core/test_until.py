@@ -57,6 +57,26 @@ def expected_end(whole):
     return next(count for count in looks if counts[count - 1] >= 20)
 
 
+def test_a_rule_cannot_change_the_draws(whole):
+    """Before, one that sorted or centred them in their place did, for itself and in the end."""
+
+    def centring(result):
+        positions = result.positions
+        positions -= 0.0
+
+    def sorting(result):
+        result.positions.sort(axis=1)
+        return False
+
+    def reading(result):
+        return result.num_draws == whole.num_draws
+
+    for rule in (centring, sorting):
+        with pytest.raises(ValueError, match="read-only"):
+            run(until=rule)
+    assert run(until=reading).positions.flags.writeable
+
+
 def test_a_run_ends_by_its_rule(whole):
     result = run(until=often_far)
     assert_prefix(result, whole)

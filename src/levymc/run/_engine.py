@@ -229,6 +229,10 @@ def keys_of_epoch(keys: Array, epoch: int, kind: str) -> Array:
     return keys if epoch == 0 else _folded(keys, np.uint32(epoch), kind)
 
 
+def shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
 def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
     """The algorithm with these numbers."""
     return jax.tree.unflatten(recipe.algorithm, parameters)
@@ -236,18 +240,54 @@ def rebuild(recipe: Recipe, parameters: Leaves) -> Any:
 
 def step_computed(recipe: Recipe, parameters: Leaves, position: Any, source: Source) -> Any:
     """What the start and a step of one chain compute, from all that they read at the moment."""
-    data = jax.tree.unflatten(recipe.data, source.feed.take(0, 0)[0])
     each = [
         leaf if axis is None else leaf[0]
         for leaf, axis in zip(parameters, recipe.chain_axes, strict=True)
     ]
+    return computed_by(partial(_first_step, recipe), each, source.feed.take(0, 0)[0], position)
 
-    def whole(parameters: Leaves, data: Any, position: Any) -> Any:
-        key = jax.random.key(0, impl=recipe.key_kind)
-        state = rebuild(recipe, parameters).init(position, rng_key=key)
-        return _step(recipe)(key, parameters, _batch_at(recipe, data, 0), state)
 
-    return computed_by(whole, each, data, position)
+def observed_computed(recipe: Recipe, parameters: Leaves, position: Any, source: Source) -> Any:
+    """What the observers compute of a position and the info of a step, likewise."""
+    given = (parameters, source.feed.take(0, 0)[0], jax.tree.leaves(position))
+    shapes = (tuple(map(shape_of, leaves)) for leaves in given)
+    try:
+        info = _info_of_step(recipe, *shapes, jax.tree.structure(position), jnp.result_type(float))
+    except Exception:  # who makes the step will see why
+        return None
+
+    def said(position: Any, info: Any) -> list[Any]:
+        return [
+            seen.finish(seen.update(seen.init(position), position, 1.0, info))
+            for seen in recipe.observers
+        ]
+
+    return computed_by(said, position, info)
+
+
+@lru_cache(maxsize=64)  # so that a second run does not trace the step for it
+def _info_of_step(
+    recipe: Recipe,
+    parameters: tuple[Any, ...],
+    data: tuple[Any, ...],
+    position: tuple[Any, ...],
+    structure: Any,
+    _widest: Any,
+) -> Any:
+    each = [
+        leaf if axis is None else _of_one_chain(leaf)
+        for leaf, axis in zip(parameters, recipe.chain_axes, strict=True)
+    ]
+    start = jax.tree.unflatten(structure, position)
+    return jax.eval_shape(partial(_first_step, recipe), each, list(data), start)[1]
+
+
+def _first_step(recipe: Recipe, parameters: Leaves, data: Leaves, position: Any) -> tuple[Any, Any]:
+    """That of one chain."""
+    key = jax.random.key(0, impl=recipe.key_kind)
+    state = rebuild(recipe, parameters).init(position, rng_key=key)
+    batch = _batch_at(recipe, jax.tree.unflatten(recipe.data, data), 0)
+    return _step(recipe)(key, parameters, batch, state)
 
 
 @lru_cache(maxsize=64)

@@ -124,14 +124,19 @@ class _Line(NamedTuple):
         return self.operation.primitive.name
 
     @property
+    def has_effects(self) -> bool:
+        """Whether it is made for more than its results, such as `jax.debug.print`: in each step."""
+        return bool(self.operation.effects)
+
+    @property
     def stays(self) -> bool:
-        """Whether it is made in its step, whatever it depends on.
+        """Whether it is made in its step, if it depends on the key.
 
         A loop or a condition that is mapped over steps does for each what any of them needs.
         """
         programs = (jax.extend.core.Jaxpr, jax.extend.core.ClosedJaxpr)
         inner = jax.tree.leaves(list(self.operation.params.values()))
-        return bool(self.operation.effects) or any(isinstance(leaf, programs) for leaf in inner)
+        return any(isinstance(leaf, programs) for leaf in inner)
 
 
 Make = Callable[[_Line, list[Any]], list[Any]]
@@ -218,7 +223,8 @@ def _split(
     def replay(collected: list[Any], settled: list[Any], parameters: Any, rest: Any) -> Any:
         known = given(parameters, settled) | dict(zip(of_rest, jax.tree.leaves(rest), strict=True))
         known |= dict(zip(collected_places, collected, strict=True))
-        return jax.tree.unflatten(structure, _evaluated(listing, listing.outs, known))
+        outs = _evaluated(listing, listing.outs, known, has_effects=True)
+        return jax.tree.unflatten(structure, outs)
 
     is_fixed = [needs[place] <= _Needs.PARAMETERS for place in listing.outs]
 
@@ -250,7 +256,7 @@ def _needs(
             needs[place] = kind
     for line in listing.lines:
         most = max((needs[place] for place in line.inputs), default=_Needs.NOTHING)
-        if most == _Needs.KEYS and line.stays:
+        if line.has_effects or (most == _Needs.KEYS and line.stays):
             most = _Needs.STATE
         for place in line.outs:
             needs[place] = most
@@ -263,7 +269,7 @@ def _frontier(
     """The values of a kind that what depends on more takes, or the step returns."""
     wanted = {place for place in listing.outs if needs[place] == kind}
     for line in listing.lines:
-        if any(needs[place] > kind for place in line.outs):
+        if line.has_effects or any(needs[place] > kind for place in line.outs):
             wanted |= {place for place in line.inputs if needs[place] == kind}
     for line in reversed(listing.lines):
         if line.name in CHEAP and wanted & set(line.outs):
@@ -314,14 +320,22 @@ def _size(listing: _Listing, places: list[int]) -> int:
 
 
 def _evaluated(
-    listing: _Listing, wanted: list[int], given: dict[int, Any], make: Make | None = None
+    listing: _Listing,
+    wanted: list[int],
+    given: dict[int, Any],
+    make: Make | None = None,
+    *,
+    has_effects: bool = False,
 ) -> list[Any]:
-    """Values by their numbers, by the lines that lead to them from those that are given."""
+    """Values by their numbers, by the lines that lead to them from those that are given.
+
+    has_effects: with the lines that have some.
+    """
     values = listing.constants | given
     missing = {place for place in wanted if place not in values}
     path: list[_Line] = []
     for line in reversed(listing.lines):
-        if missing & set(line.outs):
+        if missing & set(line.outs) or (has_effects and line.has_effects):
             path.append(line)
             missing -= set(line.outs)
             missing |= {place for place in line.inputs if place not in values}

@@ -48,7 +48,9 @@ from ._engine import (
     compile_init,
     compile_program,
     keys_of_epoch,
+    observed_computed,
     rebuild,
+    shape_of,
     step_computed,
 )
 from ._minibatches import source_of
@@ -384,11 +386,11 @@ def ready(started: Started) -> Run:
         leaves = [on_mesh(source.mesh, leaf) for leaf in leaves]
     data, _ = source.feed.take(0, 0)
     shapes = Shapes(
-        tuple(map(_shape, parameters)),
-        tuple(map(_shape, leaves)),
+        tuple(map(shape_of, parameters)),
+        tuple(map(shape_of, leaves)),
         structure,
-        _shape(keys),
-        tuple(map(_shape, data)),
+        shape_of(keys),
+        tuple(map(shape_of, data)),
         () if source.mesh is None else tuple(leaf.sharding for leaf in leaves),
     )
     program = compile_program(recipe, shapes, jnp.result_type(float))
@@ -443,10 +445,6 @@ def _warn_of_counting(program: Program) -> None:
         )
 
 
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))
-
-
 def _strong(leaf: Array) -> Array:
     """Without JAX's weak type: steps lose it, and the program would be compiled anew for them."""
     return jax.lax.convert_element_type(leaf, leaf.dtype) if leaf.weak_type else leaf
@@ -472,6 +470,12 @@ def _numbers_of(algorithm: Any, num_chains: int) -> tuple[Any, Leaves, tuple[int
             f"{len(structures)} kinds. Build all of them from the same functions and options."
         )
     columns = list(zip(*map(jax.tree.leaves, each), strict=True))
+    for column in columns:
+        if len(shapes := set(map(np.shape, column))) > 1:
+            raise ValueError(
+                "`algorithm` must be a list of algorithms whose numbers have the same shapes, got "
+                f"{sorted(shapes)} for one of them. Give each a number, or each an array."
+            )
     are_same = [all(np.array_equal(column[0], other) for other in column) for column in columns]
     numbers = [
         _number(column[0] if same else np.stack([np.asarray(_number(leaf)) for leaf in column]))
@@ -494,10 +498,8 @@ def _computed(recipe: Recipe, parameters: Leaves, settling: Settling, source: So
         parts.append(step_computed(recipe, parameters, settling.position, source))
     if recipe.keep is not None and not is_fixed(recipe.keep):
         parts.append(computed_by(recipe.keep, settling.position))
-    parts += [
-        computed_by(lambda x, seen=seen: seen.update(seen.init(x), x, 1.0), settling.position)
-        for seen in recipe.observers
-    ]
+    if recipe.observers:
+        parts.append(observed_computed(recipe, parameters, settling.position, source))
     return tuple(parts)
 
 
@@ -617,12 +619,17 @@ def _check_spread(
 def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
     """Refuse a function of a position that does not return arrays."""
     kept = output_shapes("keep", keep, _of_one_chain(positions))
-    leaves = jax.tree.leaves(kept)
-    if not leaves or not all(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+    if not (leaves := jax.tree.leaves(kept)) or not all(map(_is_of_numbers, leaves)):
         raise TypeError(
-            f"`keep` must return a pytree of arrays, got {kept!r:.100}. "
+            f"`keep` must return a pytree of arrays of numbers, got {kept!r:.100}. "
             "With keep=False nothing is kept."
         )
+
+
+def _is_of_numbers(shape: Any) -> bool:
+    """Whether these are the shape and type of an array that NumPy can have, unlike random keys."""
+    is_array = isinstance(shape, jax.ShapeDtypeStruct)
+    return is_array and not jnp.issubdtype(shape.dtype, jax.dtypes.extended)
 
 
 def _check_finite(states: Any, positions: Any) -> None:

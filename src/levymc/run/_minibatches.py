@@ -168,19 +168,20 @@ class Loader:
             batch = self._next(first + len(found))
             if batch is None:
                 break
-            self._check(batch)
-            found.append(jax.tree.leaves(_copied(batch)))
+            copied = _copied(batch)
+            self._check(copied)
+            found.append(jax.tree.leaves(copied))
         filler = found[-1] if found else jax.tree.leaves(self.example)
         padded = found + [filler] * (self.capacity - len(found))
         return [np.stack(leaves) for leaves in zip(*padded, strict=True)], len(found)
 
     def _check(self, batch: Any) -> None:
-        """Refuse a minibatch unlike the first, as the compiled program takes one shape."""
-        shapes, expected = _shapes(batch), _shapes(self.example)
-        if shapes != expected:
+        """Refuse a minibatch unlike the first, as the compiled program takes one shape and type."""
+        found, expected = _shapes(batch), _shapes(self.example)
+        if found != expected:
             raise ValueError(
-                f"`minibatches` must all be alike, got leaves of {shapes} after {expected}. "
-                "Drop or fill up a last batch that is smaller."
+                f"`minibatches` must all be alike, got leaves of {found} after {expected}. "
+                "Drop or fill up a last batch that is smaller, and convert all to the same types."
             )
 
 
@@ -204,10 +205,13 @@ def _check_numeric(batch: Any) -> None:
             )
 
 
-def _shapes(batch: Any) -> dict[str, tuple[int, ...]]:
-    """The shape of each leaf, by its path: equal for batches that are alike."""
+def _shapes(batch: Any) -> dict[str, str]:
+    """Type and shape of each leaf as a program has it, by its path: equal for batches alike."""
     leaves = jax.tree_util.tree_leaves_with_path(batch)
-    return {jax.tree_util.keystr(path): np.shape(leaf) for path, leaf in leaves}
+    return {
+        jax.tree_util.keystr(path): f"{jax.dtypes.canonicalize_dtype(leaf.dtype)}{list(leaf.shape)}"
+        for path, leaf in leaves
+    }
 
 
 def source_of(minibatches: Any, num_chains: int, *, is_stored: bool) -> Source:

@@ -145,6 +145,8 @@ class Result:
     def _type_of(self, leaf: Any) -> Any:
         """Of a mean: that of what it is the mean of, or of the weights if they are wider."""
         widest: Any = self.weights.dtype
+        if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+            return jnp.promote_types(leaf.dtype, widest)
         is_wider = jnp.issubdtype(leaf.dtype, jnp.floating) and (
             leaf.dtype.itemsize >= widest.itemsize
         )
@@ -281,8 +283,9 @@ class Result:
 
 
 def _weighted_sum(share: np.ndarray, leaf: Any) -> np.ndarray:
-    """Over the draws, in float64."""
-    return np.einsum("cd,cd...->c...", share, np.asarray(leaf, np.float64))
+    """Over the draws, in float64, or complex numbers of two of them."""
+    wide = np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64
+    return np.einsum("cd,cd...->c...", share, np.asarray(leaf, wide))
 
 
 def _fields(info: Any) -> dict[str, Any]:

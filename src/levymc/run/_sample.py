@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -387,11 +388,19 @@ def _is_met(until: Rule | None, looks: At | None, step: int, sink: Sink) -> bool
     """Whether a run may end after a step; the rule is asked where it is to look."""
     if until is None or looks is None or not len(looks.within(step - 1, step, 1)):
         return False
-    answer = until(sink.result())
+    answer = until(_read_only(sink.result()))
     found = np.asarray(answer)
     if found.ndim or found.dtype.kind not in "biu":  # a float would nearly always be true
         raise TypeError(f"`until` must return True or False, got {answer!r:.100}. {_RULE}")
     return bool(found)
+
+
+def _read_only(result: Result) -> Result:
+    """Whose arrays refuse to be changed in their place, as draws go on to be added to them."""
+    for leaf in jax.tree.leaves((result.positions, result.info, result.weights)):
+        if isinstance(leaf, np.ndarray):
+            leaf.flags.writeable = False
+    return result
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -319,6 +319,15 @@ def predictive(
     return Predictive(of, float(noise_variance), NormalDist().inv_cdf((1 + level) / 2))
 
 
+def _counted(so_far: Array, bins: Array, values: Array, weight: Any) -> Array:
+    """The weights of bins with those of values in them; NaN is in none, and spoils them all."""
+    step = jnp.asarray(weight, so_far.dtype)
+    steps = jnp.where(jnp.isnan(values) & (step > 0), jnp.nan, step)
+    rows = so_far.reshape(bins.size, -1)
+    added = rows.at[jnp.arange(bins.size), jnp.ravel(bins)].add(jnp.ravel(steps))
+    return added.reshape(so_far.shape)
+
+
 @dataclass(frozen=True)
 class Quantiles(Observer):
     """See `quantiles`."""
@@ -340,10 +349,12 @@ class Quantiles(Observer):
     def place(self, values: Array) -> Array:
         """The bin: `num_bins` is that of zero, those of negative values come before it."""
         smallest, num_bins = self.smallest, self.num_bins
-        size = jnp.floor(jnp.log(jnp.maximum(jnp.abs(values), smallest) / smallest) / self.width)
+        # Not the logarithm of a ratio, which may overflow where no size does.
+        above = jnp.log(jnp.maximum(jnp.abs(values), smallest)) - math.log(smallest)
+        size = jnp.floor(above / self.width)
         magnitude = jnp.minimum(size, num_bins - 1).astype(jnp.int32) + 1
         signed = jnp.sign(values).astype(jnp.int32) * magnitude
-        return num_bins + jnp.where(jnp.abs(values) < smallest, 0, signed)
+        return num_bins + jnp.where(jnp.abs(values) >= smallest, signed, 0)
 
     def init(self, position: Any) -> Array:
         values = _shape("quantiles", self.of, position)
@@ -351,20 +362,21 @@ class Quantiles(Observer):
         return jnp.zeros((*values.shape, 2 * self.num_bins + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        bins = jnp.ravel(self.place(jnp.asarray(self.of(position), so_far.dtype)))
-        rows = so_far.reshape(len(bins), -1)
-        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
-        return added.reshape(so_far.shape)
+        values = jnp.asarray(self.of(position), so_far.dtype)
+        return _counted(so_far, self.place(values), values, weight)
 
     def finish(self, so_far: Array) -> Array:
-        number = jnp.arange(1, self.num_bins + 1)
+        number = np.arange(1, self.num_bins + 1)
         # As far from both bounds, relative to them.
-        middles = self.smallest * jnp.exp(number * self.width) * (1 - self.relative_error)
-        values = jnp.concatenate([-middles[::-1], jnp.zeros(1), middles]).astype(so_far.dtype)
-        cumulative = jnp.cumsum(so_far, axis=-1)
-        wanted = jnp.asarray(self.levels, so_far.dtype) * cumulative[..., -1:]
-        reached = jnp.sum(cumulative[..., None, :] < wanted[..., None], axis=-1)
-        return _if_any(cumulative[..., -1:], values[jnp.minimum(reached, 2 * self.num_bins)])
+        middles = np.exp(math.log(self.smallest) + number * self.width) * (1 - self.relative_error)
+        values = jnp.asarray(np.concatenate([-middles[::-1], [0.0], middles]), so_far.dtype)
+        # Bins in which there is nothing are none to choose from: sums up to them are equal to those
+        # before them only to rounding.
+        cumulative = jnp.where(so_far == 0, -1, jnp.cumsum(so_far, axis=-1))
+        total = jnp.max(cumulative, axis=-1, keepdims=True)
+        wanted = jnp.asarray(self.levels, so_far.dtype) * total
+        reached = jnp.argmax(cumulative[..., None, :] >= wanted[..., None], axis=-1)
+        return _if_any(total, values[reached])
 
 
 def quantiles(
@@ -414,12 +426,9 @@ class Histogram(Observer):
         return jnp.zeros((*values.shape, len(self.edges) + 1), wide)
 
     def update(self, so_far: Array, position: Any, weight: Any, info: Any = None) -> Array:
-        found = jnp.asarray(self.of(position))
-        values = found.astype(_floating(found))
-        bins = jnp.ravel(jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right"))
-        rows = so_far.reshape(len(bins), -1)
-        added = rows.at[jnp.arange(len(bins)), bins].add(jnp.asarray(weight, so_far.dtype))
-        return added.reshape(so_far.shape)
+        values = jnp.asarray(self.of(position), so_far.dtype)
+        bins = jnp.searchsorted(jnp.asarray(self.edges, values.dtype), values, "right")
+        return _counted(so_far, bins, values, weight)
 
     def finish(self, so_far: Array) -> Array:
         total = jnp.sum(so_far, axis=-1, keepdims=True)
