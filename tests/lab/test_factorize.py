@@ -430,6 +430,15 @@ def test_the_scale_of_few_different_ratings_is_theirs(prepared, table, tmp_path)
     assert prepared(many, "--out", tmp_path / "a")[1].scale.ends == (-np.inf, np.inf)
 
 
+def test_the_ends_of_a_scale_are_rounded_as_ratings_are(prepared, tmp_path):
+    """No interval up to 0.6 held a rating of 0.6, which in single precision lies above."""
+    path = tmp_path / "shares.csv"
+    path.write_text("".join(f"u{k},i{k % 9},{k % 7 / 10}\n" for k in range(90)))
+    job = prepared(path, "--out", tmp_path / "a", "--scale", "0,0.6")[1]
+    assert job.scale.ends == (0, job.table.whole.levels[-1])
+    assert job.scale.ends != (0, 0.6)
+
+
 def test_a_file_of_movielens_has_its_scale(prepared, tmp_path):
     """It is read as such or refused, not by columns as a table of one's own."""
     path = tmp_path / "ratings.csv"
