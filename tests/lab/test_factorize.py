@@ -2,10 +2,12 @@
 
 import csv
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -201,6 +203,28 @@ def test_predict_gives_what_the_fit_gave(fit, tmp_path, monkeypatch):
     found = factorize.predict(fit.out, pairs)
     assert found.bases == ["known", "new user"]
     assert np.all((found.low <= found.mean) & (found.mean <= found.high))
+
+
+def test_predictions_leave_links_pipes_and_encodings_as_they_are(fit, tmp_path):
+    """A file took the place of the pipe, which would have been /dev/null as well."""
+    pairs, pipe, link = tmp_path / "pairs.csv", tmp_path / "pipe", tmp_path / "link.csv"
+    pairs.write_text("user,item\np1,té\n")
+    os.mkfifo(pipe)
+    link.symlink_to("p.csv")
+    command = [sys.executable, "-m", "levymc_lab", "predict", str(fit.out), str(pairs)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    shown = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    assert "p1,té," in shown.decode()
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    for out in (pipe, link):
+        assert levymc("predict", fit.out, pairs, "--out", out).exit_code == 0
+    reader.join(60)
+    assert found == [shown]
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert (tmp_path / "p.csv").read_bytes() == shown
 
 
 def test_recommendations_are_the_highest_predictions_of_what_is_not_rated(fit, table):
