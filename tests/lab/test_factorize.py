@@ -335,6 +335,37 @@ def test_outputs_of_a_chain_that_is_complete_are_written(table, fit, tmp_path, m
     assert bytes_of(out) == bytes_of(fit.out)
 
 
+def test_a_full_disk_is_told_with_what_to_do(table, fit, tmp_path, monkeypatch):
+    """The store's own remedy, levymc.resume, would go on without keeping draws."""
+    out, write_draw = shutil.copytree(fit.killed, tmp_path / "fit"), _run.write_draw
+
+    def write(job, step, position):
+        if step == 300:
+            reason = OSError(28, "No space left on device")
+            raise OSError(28, "No space left on device: go on with levymc.resume") from reason
+        write_draw(job, step, position)
+
+    monkeypatch.setattr(_run, "write_draw", write)
+    result = levymc("factorize", table, "--out", out, *OPTIONS)
+    assert result.exit_code == 3
+    assert f"No space left on device. What was finished is safe in {out};" in result.stderr
+    monkeypatch.undo()
+    assert levymc("factorize", table, "--out", out, *OPTIONS).exit_code == 0
+    assert bytes_of(out) == bytes_of(fit.out)
+
+
+@pytest.mark.parametrize("name", ["draws", "chain.zarr", "factors-README.md"])
+def test_what_is_not_ours_is_not_removed(table, tmp_path, name):
+    """Folders named draws were, and all that was in them."""
+    kept = tmp_path / name / "mine.csv"
+    kept.parent.mkdir()
+    kept.write_text("1,2\n")
+    result = levymc("factorize", table, "--out", tmp_path, *OPTIONS)
+    assert result.exit_code == 2
+    assert f"holds {name} of something else" in result.stderr
+    assert kept.exists()
+
+
 def test_a_damaged_chain_is_named_with_a_remedy(table, fit, tmp_path):
     out = shutil.copytree(fit.killed, tmp_path / "fit")
     (state,) = (out / "chain.zarr/levymc").glob("state-*.npz")
