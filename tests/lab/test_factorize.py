@@ -227,6 +227,21 @@ def test_predictions_leave_links_pipes_and_encodings_as_they_are(fit, tmp_path):
     assert (tmp_path / "p.csv").read_bytes() == shown
 
 
+@pytest.mark.parametrize(
+    ("offset", "line"),
+    [
+        (0, "a,b,3.01235,1.01235,5.01235,4.1,known"),
+        (1e6, "a,b,1000003.0123,1000001.0123,1000005.0123,1000004.1,known"),
+    ],
+)
+def test_predictions_tell_large_ratings_apart(offset, line):
+    """All of 1000003 ± 2 was 1e+06."""
+    mean = np.array([3.0123456, 2.5]) + offset
+    ratings = np.array([4.1, np.nan], np.float32) + np.float32(offset)
+    columns = (["a", "b"], ["b", "c"], mean, mean - 2, mean + 2, ratings, ["known"] * 2)
+    assert factorize.Predictions(*columns).to_csv().decode().splitlines()[1] == line
+
+
 def test_recommendations_are_the_highest_predictions_of_what_is_not_rated(fit, table):
     fitted = factorize.load(fit.out)
     user = max(fitted.user_ids.tolist(), key=lambda one: fitted.user_counts[fitted.user_ids == one])
