@@ -90,9 +90,9 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
-    """An object as `write_json` writes it."""
+    """An object as `write_json` writes it; ? where the name of a file is no text."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    return (text + "\n").encode(errors="replace")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, ArrayLike]) -> None:

@@ -141,6 +141,11 @@ def test_json_comes_back_as_it_was(tmp_path):
         _workdir.read_json(tmp_path / "b.json", REMEDY)
 
 
+def test_json_takes_the_name_of_a_file_that_is_no_text(tmp_path):
+    _workdir.write_json(tmp_path / "a.json", {"file": os.fsdecode(b"r\xff.csv")})
+    assert _workdir.read_json(tmp_path / "a.json", REMEDY) == {"file": "r?.csv"}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -383,6 +383,14 @@ def test_python_dash_m_is_the_command():
     assert done.stdout == levymc("version").stdout
 
 
+def test_a_locale_without_greek_letters_will_do():
+    """A traceback ended it, with the code of a check that failed."""
+    command = [sys.executable, "-m", "levymc_lab", "--help"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert r"L\xe9vy-driven" in done.stdout
+
+
 def test_importing_the_command_loads_nothing_slow():
     slow = {"jax", "numpy", "scipy", "matplotlib", "rich", "jinja2"}
     source = f"import sys, levymc_lab.cli; print(sorted({slow} & sys.modules.keys()))"

@@ -77,11 +77,22 @@ def test_more_than_65536_items_need_wider_indices(tmp_path):
         CSV_TEXT.removesuffix("\n"),
         DAT_TEXT.replace("\n", "\r\n").removesuffix("\r\n"),
         CSV_TEXT.replace("5.0", "5").replace("3.0", "3.00"),
-        DAT_TEXT.replace("7::20::5", "007::0020::5.0"),
+        DAT_TEXT.replace("7::20::5", "7::20::5.0"),
     ],
 )
 def test_other_ways_to_write_the_same(tmp_path, text):
     assert triples(data.read(written(tmp_path, text))) == EXPECTED
+
+
+@pytest.mark.parametrize("rating", ["4", "4.00"])
+def test_an_id_that_begins_with_a_zero_is_text(tmp_path, rating):
+    """As a number it would be another's, and an ISBN would not be found again."""
+    file = written(tmp_path, f"7\t0345391802\t{rating}\t0\n007\t12\t4\t0\n")
+    with pytest.raises(data.DataError, match=":1: item '0345391802' begins with a zero"):
+        data.read(file)
+    assert data.read_table(file).user_ids.tolist() == ["007", "7"]
+    with pytest.raises(data.DataError, match=":1: user '007' begins with a zero"):
+        data.read(written(tmp_path, f"007\t12\t{rating}\t0\n"))
 
 
 def test_ids_may_be_large_and_scattered(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import time
 import urllib.request
 
@@ -50,6 +51,16 @@ def test_the_same_data_give_the_same_files(cache, source, tmp_path):
     data.import_dataset("toy", source)
     data.import_dataset("toy", source, tmp_path / "other")
     assert contents(cache) == contents(tmp_path / "other")
+
+
+def test_other_files_in_the_folder_and_odd_names_of_sources_are_let_be(cache, source):
+    """Where --cache is the folder that the data came in, arrays of one's own were removed."""
+    own = cache / "toy" / "mine.npz"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"mine")
+    data.import_dataset("toy", source.rename(source.parent / os.fsdecode(b"t\xffy.zip")))
+    assert own.read_bytes() == b"mine"
+    assert data.cached("toy")["source"]["file"] == "t?y.zip"
 
 
 def test_what_is_missing_is_told_with_the_commands(cache):

@@ -77,6 +77,19 @@ def test_columns_given_as_text_may_be_numbers_or_with_a_time(table):
         table(text, columns=("user", "item", "rating"))
 
 
+@pytest.mark.parametrize("row", ["0,1,5", "1,0,5", "7,1,5"])
+def test_numbers_of_columns_are_no_names_where_ids_are_the_same(table, row):
+    """The first row was a header, and its ids the columns."""
+    text = f"{row}\n0,7,3\n"
+    found = table(text, columns=("0", "1", "2"))
+    assert triples(found) == triples(table(text))
+    assert found.num_ratings == 2
+    header = table("user,2019,2020\n7,tea,3\n", columns=("user", "2019", "2020"))
+    assert triples(header) == [(7, "tea", 3.0)]
+    with pytest.raises(data.DataError, match=":1: 0, 1, 2 may be a header or a row"):
+        table("0,1,2\n7,1,5\n", columns=("0", "1", "2"))
+
+
 @pytest.mark.parametrize("row", ["ann,tea,good", "ann,tea,", "7,8,NA", "u1,i1,--", "ann,5,x"])
 def test_a_bad_first_row_is_no_header(table, row):
     with pytest.raises(data.DataError, match=r"mine.csv:1: rating .* is no finite number.*header"):
@@ -238,6 +251,20 @@ def pairs_of(tmp_path, text):
 )
 def test_pairs_headings_delimiters_and_further_columns(tmp_path, text):
     assert pairs_of(tmp_path, text) == (["ann", "bob"], ["tea", "milk"])
+
+
+@pytest.mark.parametrize(
+    "text", ["produkt,kunde\n1,2\n", "title,item,user\nTea,1,2\n", "time,kunde,produkt\n5,1,2\n"]
+)
+def test_headings_that_tell_no_pair_are_refused(tmp_path, text):
+    """As a pair they would be new, but the rows below could be known, the wrong way round."""
+    with pytest.raises(data.DataError, match=r":1: the header .* leaves open .*user and item"):
+        pairs_of(tmp_path, text)
+
+
+def test_short_headings_of_pairs_are_those_of_ratings(tmp_path):
+    assert pairs_of(tmp_path, "i,u\n1,2\n") == (["2"], ["1"])
+    assert pairs_of(tmp_path, "i,u\ntea,ann\n") == (["i", "tea"], ["u", "ann"])
 
 
 def test_an_id_is_no_heading(tmp_path):

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -203,6 +205,43 @@ def test_predict_gives_what_the_fit_gave(fit, tmp_path, monkeypatch):
     assert np.all((found.low <= found.mean) & (found.mean <= found.high))
 
 
+def test_predictions_leave_links_pipes_and_encodings_as_they_are(fit, tmp_path):
+    """A file took the place of the pipe, which would have been /dev/null as well."""
+    pairs, pipe, link = tmp_path / "pairs.csv", tmp_path / "pipe", tmp_path / "link.csv"
+    pairs.write_text("user,item\np1,té\n")
+    os.mkfifo(pipe)
+    link.symlink_to("p.csv")
+    command = [sys.executable, "-m", "levymc_lab", "predict", str(fit.out), str(pairs)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    shown = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    assert "p1,té," in shown.decode()
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    for out in (pipe, link):
+        assert levymc("predict", fit.out, pairs, "--out", out).exit_code == 0
+    reader.join(60)
+    assert found == [shown]
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert (tmp_path / "p.csv").read_bytes() == shown
+
+
+@pytest.mark.parametrize(
+    ("offset", "line"),
+    [
+        (0, "a,b,3.01235,1.01235,5.01235,4.1,known"),
+        (1e6, "a,b,1000003.0123,1000001.0123,1000005.0123,1000004.1,known"),
+    ],
+)
+def test_predictions_tell_large_ratings_apart(offset, line):
+    """All of 1000003 ± 2 was 1e+06."""
+    mean = np.array([3.0123456, 2.5]) + offset
+    ratings = np.array([4.1, np.nan], np.float32) + np.float32(offset)
+    columns = (["a", "b"], ["b", "c"], mean, mean - 2, mean + 2, ratings, ["known"] * 2)
+    assert factorize.Predictions(*columns).to_csv().decode().splitlines()[1] == line
+
+
 def test_recommendations_are_the_highest_predictions_of_what_is_not_rated(fit, table):
     fitted = factorize.load(fit.out)
     user = max(fitted.user_ids.tolist(), key=lambda one: fitted.user_counts[fitted.user_ids == one])
@@ -309,6 +348,37 @@ def test_outputs_of_a_chain_that_is_complete_are_written(table, fit, tmp_path, m
     assert factorize.run(job, seen.append)["status"] == "finished"
     assert seen == fit.reports[-1:]
     assert bytes_of(out) == bytes_of(fit.out)
+
+
+def test_a_full_disk_is_told_with_what_to_do(table, fit, tmp_path, monkeypatch):
+    """The store's own remedy, levymc.resume, would go on without keeping draws."""
+    out, write_draw = shutil.copytree(fit.killed, tmp_path / "fit"), _run.write_draw
+
+    def write(job, step, position):
+        if step == 300:
+            reason = OSError(28, "No space left on device")
+            raise OSError(28, "No space left on device: go on with levymc.resume") from reason
+        write_draw(job, step, position)
+
+    monkeypatch.setattr(_run, "write_draw", write)
+    result = levymc("factorize", table, "--out", out, *OPTIONS)
+    assert result.exit_code == 3
+    assert f"No space left on device. What was finished is safe in {out};" in result.stderr
+    monkeypatch.undo()
+    assert levymc("factorize", table, "--out", out, *OPTIONS).exit_code == 0
+    assert bytes_of(out) == bytes_of(fit.out)
+
+
+@pytest.mark.parametrize("name", ["draws", "chain.zarr", "factors-README.md"])
+def test_what_is_not_ours_is_not_removed(table, tmp_path, name):
+    """Folders named draws were, and all that was in them."""
+    kept = tmp_path / name / "mine.csv"
+    kept.parent.mkdir()
+    kept.write_text("1,2\n")
+    result = levymc("factorize", table, "--out", tmp_path, *OPTIONS)
+    assert result.exit_code == 2
+    assert f"holds {name} of something else" in result.stderr
+    assert kept.exists()
 
 
 def test_a_damaged_chain_is_named_with_a_remedy(table, fit, tmp_path):
@@ -428,6 +498,15 @@ def test_the_scale_of_few_different_ratings_is_theirs(prepared, table, tmp_path)
     many = tmp_path / "many.csv"
     many.write_text("".join(f"u{k},i{k % 9},{k % 30}\n" for k in range(90)))
     assert prepared(many, "--out", tmp_path / "a")[1].scale.ends == (-np.inf, np.inf)
+
+
+def test_the_ends_of_a_scale_are_rounded_as_ratings_are(prepared, tmp_path):
+    """No interval up to 0.6 held a rating of 0.6, which in single precision lies above."""
+    path = tmp_path / "shares.csv"
+    path.write_text("".join(f"u{k},i{k % 9},{k % 7 / 10}\n" for k in range(90)))
+    job = prepared(path, "--out", tmp_path / "a", "--scale", "0,0.6")[1]
+    assert job.scale.ends == (0, job.table.whole.levels[-1])
+    assert job.scale.ends != (0, 0.6)
 
 
 def test_a_file_of_movielens_has_its_scale(prepared, tmp_path):

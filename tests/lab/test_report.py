@@ -374,6 +374,17 @@ def test_a_full_disk_leaves_the_earlier_page(folder, monkeypatch):
     assert (folder / "index.html").read_bytes() == before
 
 
+def test_a_page_of_something_else_is_not_written_over(tmp_path, pictures):
+    make(tmp_path, pictures)
+    page = tmp_path / "index.html"
+    page.write_text("<!DOCTYPE html><title>My garden</title>")
+    with pytest.raises(ResultsError, match=r"index.html is no page of levymc"):
+        write_page(tmp_path)
+    assert "My garden" in page.read_text()
+    page.unlink()
+    assert write_page(tmp_path) == write_page(tmp_path)
+
+
 def test_the_page_of_a_real_run(tmp_path):
     """What experiments write is what the page reads."""
     experiments.run(toy_experiment.EXPERIMENT, tmp_path, jobs=0)

@@ -11,6 +11,7 @@ from tests.bounds import binomial_range, dkw_bound, hoeffding_bound
 from tests.models.kernels import needs_native
 
 import levymc
+from levymc.models.factorization._data import sort_ratings
 from levymc.models.factorization._fast import batch_counts
 from levymc.run import _store
 
@@ -409,6 +410,15 @@ def test_a_start_may_come_with_a_key():
 def test_arguments_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make("jax", **options)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.float32])
+def test_ratings_of_any_dtype_are_centered_alike(dtype):
+    """In bytes 1 less a center of 3 was 254; a whole number, which annotations refuse here only."""
+    users, items, values = RATINGS
+    stars = (2 * values).astype(dtype)
+    found = sort_ratings(users, items, stars, NUM_USERS, NUM_ITEMS, 3)
+    np.testing.assert_array_equal(found.levels[:6], [-2, -1, 0, 1, 2, 2])
 
 
 def test_ratings_that_make_no_sense_are_refused():

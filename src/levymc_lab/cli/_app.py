@@ -1,5 +1,7 @@
 """All commands, and those that are short: list, report, demo and version."""
 
+import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -136,6 +138,8 @@ app.add_typer(data_app, name="data")
 
 def main() -> None:
     """The entry point; Ctrl-C while a command still imports what it needs ends quietly, too."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # some locales have no α
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="levymc")
     except KeyboardInterrupt:

@@ -93,7 +93,10 @@ def _give(predictions: "Predictions", out: Path | None) -> None:
 
     text = predictions.to_csv()
     if out is None:
-        print(text.decode(), end="")
+        sys.stdout.buffer.write(text)  # the bytes of a file, whatever the locale's encoding
+        sys.stdout.flush()
+    elif out.exists() and not out.is_file():  # a pipe or a device stays what it is
+        out.write_bytes(text)
     else:
-        atomic_bytes(out, text)
+        atomic_bytes(out.resolve(), text)
         print(f"Predictions: {out}")

@@ -160,6 +160,7 @@ def _whole(digits: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray
     longest = int(lengths.max())
     _require(lengths.min() >= 1 and longest <= MOST_DIGITS)
     place = end - 1
+    _require(np.all((digits[start] > 0) | (lengths == 1)))  # else 07 and 7 would be the same
     number = digits[place].astype(np.uint32)
     for power in range(1, longest):
         place -= 1
@@ -237,6 +238,10 @@ def _check_whole(field: str, text: str) -> None:
 
 def _id(field: str, text: str) -> int:
     _check_whole(field, text)
+    if text.startswith("0") and text != "0":
+        raise ValueError(
+            f"{field} {_short(text)!r} begins with a zero, which a number does not keep. {REMEDY}"
+        )
     if len(text) > 20 or int(text) > LARGEST_ID:
         raise ValueError(f"{field} {_short(text)!r} is larger than {LARGEST_ID}. {REMEDY}")
     return int(text)

@@ -47,9 +47,15 @@ def layout(
     """The places of user, item and rating, and whether the first line is a header."""
     names = [name.strip() for name in first]
     if wanted is not None:
-        places = _wanted(names, wanted)
-        if any(one in names for one in wanted):
+        are_numbers = all(_is_place(one, len(names)) for one in wanted)
+        places = _wanted(names, wanted, are_numbers=are_numbers)
+        if not are_numbers and any(one in names for one in wanted):
             return places, True
+        if names == [str(place) for place in range(len(names))]:
+            raise ValueError(
+                f"{', '.join(names)} may be a header or a row. Remove the line, or put a header "
+                "with names above it."
+            )
     elif len(first) < 3:
         raise ValueError(f"{len(first)} fields. Expected a user, an item and a rating, {SEPARATED}")
     else:
@@ -61,10 +67,13 @@ def layout(
 
 def _is_header(names: list[str], second: list[str] | None) -> bool:
     """Whether there is a heading, or a word where the next row has a number."""
-    if any(map(heading, names)):
-        return True
-    pairs = [*zip(names, second or [], strict=False)]
-    return not any(map(_is_number, names)) and sum(_is_number(below) for _, below in pairs) > 1
+    return any(map(heading, names)) or _is_above_numbers(names, second)
+
+
+def _is_above_numbers(names: list[str], second: list[str] | None) -> bool:
+    """Whether there are words, and below more than one of them numbers."""
+    below = (second or [])[: len(names)]
+    return not any(map(_is_number, names)) and sum(map(_is_number, below)) > 1
 
 
 def _is_number(text: str) -> bool:
@@ -103,15 +112,20 @@ def _column(names: list[str], role: str, *, short: bool = True) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _wanted(names: list[str], wanted: Sequence[str | int]) -> tuple[int, ...]:
+def _wanted(names: list[str], wanted: Sequence[str | int], *, are_numbers: bool) -> tuple[int, ...]:
     if len(wanted) not in (3, 4) or isinstance(wanted, str):
         raise ValueError(
             f"`columns` must be those of user, item and rating, and perhaps time, got {wanted!r}."
         )
-    places = tuple(_place(names, one) for one in wanted)
+    places = tuple(_place(names, int(one) if are_numbers else one) for one in wanted)
     if len(set(places)) != len(places):
         raise ValueError(f"`columns` must be three different ones, or four, got {wanted!r}.")
     return places
+
+
+def _is_place(one: str | int, width: int) -> bool:
+    """Whether it is the number of a column; an id of the first row may be the same text."""
+    return not isinstance(one, str) or (one.isdecimal() and int(one) < width)
 
 
 def _place(names: list[str], one: str | int) -> int:
@@ -129,10 +143,24 @@ def _place(names: list[str], one: str | int) -> int:
 
 
 def layout_of_pairs(first: list[str], second: list[str] | None) -> Layout:
-    """The places of user and item, by their headings if the line is one of headings."""
+    """The places of user and item, by their headings if the line is one of headings.
+
+    What looks like headings and tells no user and item is refused: pairs the wrong way round are
+    predicted like others where an id may be a user's and an item's.
+    """
     if len(first) < 2:
         raise ValueError(f"1 field. Expected a user and an item, {SEPARATED}")
-    user, item = (_column(first, role, short=False) for role in ("user", "item"))
-    if user is None or item is None:
-        return (0, 1), False
-    return (user, item), True
+    names = [name.strip() for name in first]
+    is_header = _is_above_numbers(names, second)
+    for short in (False, True) if is_header else (False,):
+        user, item = (_column(names, role, short=short) for role in ("user", "item"))
+        if user is not None and item is not None:
+            return (user, item), True
+    told = [heading(name, short=False) for name in names[:2]]
+    is_crossed = any(found not in (None, role) for role, found in zip(ROLES, told, strict=False))
+    if is_crossed or is_header:
+        raise ValueError(
+            f"the header {', '.join(names)} leaves open which columns are user and item. Head "
+            "these user and item; or if this is a pair, put a header above it."
+        )
+    return (0, 1), False

@@ -7,6 +7,7 @@ in one step.  So whatever interrupts an import, there is the old data set, or th
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from levymc._cache import user_cache
-from levymc._workdir import InUseError, atomic_bytes, flush, lock
+from levymc._workdir import InUseError, atomic_bytes, flush, json_bytes, lock
 
 from . import _images, _movielens
 from ._dataset import CacheError, DataError, Dataset, MissingDataError
@@ -31,6 +32,7 @@ DATASETS: dict[str, Callable[[str], Dataset]] = {
 }
 FORMAT = 1  # of the manifest
 MANIFEST = "manifest.json"
+OURS = re.compile(r"[0-9a-f]{16}\.npz")  # other arrays in the folder are someone's own
 
 
 def names() -> list[str]:
@@ -181,7 +183,7 @@ def _tidy(folder: Path) -> None:
 
 def keep(dataset: Dataset, folder: Path, value: Any, source: dict[str, Any]) -> None:
     """Write a data set, its terms and where it comes from; to be called by one at a time."""
-    old = set(folder.glob("*.npz"))
+    old = {one for one in folder.glob("*.npz") if OURS.fullmatch(one.name)}
     file, checksum = _written(folder, value)
     try:
         manifest = {
@@ -196,8 +198,7 @@ def keep(dataset: Dataset, folder: Path, value: Any, source: dict[str, Any]) -> 
             "licence": dataset.licence,
             "citation": dataset.citation,
         }
-        text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        atomic_bytes(folder / MANIFEST, text.encode())
+        atomic_bytes(folder / MANIFEST, json_bytes(manifest))
     except BaseException:
         if file not in old:
             file.unlink()

@@ -156,7 +156,8 @@ def read_pairs(path: str | os.PathLike[str], delimiter: str | None = None) -> Pa
     r"""Read a table with a user and an item in each row; further columns are passed over.
 
     Where the first line has headings for them (such as user and item, userId and movieId), these
-    decide; otherwise there is no header, and they are the first two columns.
+    decide; other headings are refused where they can be told from a pair.  Without a header, they
+    are the first two columns.
 
     Args:
         path: a text file in UTF-8, or - for the standard input.

@@ -50,11 +50,22 @@ class Predictions(NamedTuple):
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
-        numbers = [[f"{value:.6g}" for value in row] for row in (self.mean, self.low, self.high)]
-        ratings = ["" if np.isnan(value) else f"{value:g}" for value in self.ratings]
+        digits = self._digits()
+        numbers = [
+            [f"{value:.{digits}g}" for value in row] for row in (self.mean, self.low, self.high)
+        ]
+        # As the table has them, which single precision, made double, does not.
+        given = [float(str(value)) for value in self.ratings.astype(np.float32)]
+        ratings = ["" if np.isnan(value) else f"{value:.9g}" for value in given]
         columns = (self.users, self.items, *numbers, ratings, self.bases)
         writer.writerows(zip(*columns, strict=True))
         return stream.getvalue().encode()
+
+    def _digits(self) -> int:
+        """Significant ones: six, and more where ratings are large beside their intervals."""
+        width = float(np.median(self.high - self.low)) if len(self.mean) else 0.0
+        size = float(np.max(np.abs([self.low, self.high]), initial=0.0))
+        return min(6 + int(np.log10(max(size / width, 1.0))), 15) if width else 6
 
 
 class Fit(NamedTuple):

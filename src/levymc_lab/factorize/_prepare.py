@@ -103,7 +103,8 @@ class Folder(NamedTuple):
             MismatchError: the folder holds something else.
         """
         if not self.manifest.exists():
-            theirs = [file.name for file in (self.predictions, self.factors) if file.exists()]
+            # Ours are never without it: to go on would remove them.
+            theirs = [one.name for one in self[1:] if one.exists()]
             if theirs:
                 raise MismatchError(f"{self.path} holds {theirs[0]} of something else. {REMEDY}")
             return None

@@ -1,7 +1,7 @@
 """Fit, reporting how it goes; stop whenever asked, and go on from there."""
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -55,12 +55,24 @@ def run(job: Job, on_progress: Report = lambda _: None) -> dict[str, Any]:
         manifest = folder.check(job.identity)
         if manifest is None or not folder.is_finished(manifest):
             if manifest is None or manifest["status"] == "finished":
-                folder.clear()  # a chain without its manifest may be another run's
+                folder.clear()
                 manifest = new_manifest(job)
-            with clocked(folder.manifest, manifest) as record:
+            with clocked(folder.manifest, manifest) as record, _telling_what_is_safe(job):
                 _complete(job, manifest, record, on_progress)
         folder.drop_chain()
         return manifest
+
+
+@contextmanager
+def _telling_what_is_safe(job: Job) -> Iterator[None]:
+    """Of a full disk; what the chain's store advises would go on without its draws."""
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(
+            f"{error.__cause__ or error}. What was finished is safe in {job.folder.path}; after a "
+            "remedy the same command goes on."
+        ) from error
 
 
 def _complete(

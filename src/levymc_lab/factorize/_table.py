@@ -195,7 +195,9 @@ def scale_of(table: Table, rank: int, declared: tuple[float, float] | None) -> S
     So that the fit depends on neither the scale of the ratings nor, much, the rank.
     """
     values, levels = table.training.values.astype(np.float64), table.whole.levels
-    ends = declared or (-math.inf, math.inf)
+    low, high = declared or (-math.inf, math.inf)
+    # Rounded as ratings are: those of 0.6 would lie above 0.6, and so outside of every interval.
+    ends = (float(np.float32(low)), float(np.float32(high)))
     if declared is None and len(levels) <= MOST_ON_A_SCALE:
         ends = (float(levels[0]), float(levels[-1]))
     return Scale(float(values.mean()), float(values.std()) / rank**0.5, ends)

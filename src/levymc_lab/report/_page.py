@@ -5,7 +5,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from levymc._workdir import atomic_bytes
+from levymc._workdir import ResultsError, atomic_bytes
 
 from . import _view
 from ._entries import STATES, Entry, read_entries
@@ -13,6 +13,7 @@ from ._entries import STATES, Entry, read_entries
 FILE_NAME = "index.html"
 TEMPLATE = "page.html.j2"
 STYLE = "page.css"
+OURS = b"<title>levymc: "  # of the template
 
 
 def write_page(folder: Path | str) -> Path:
@@ -28,7 +29,7 @@ def write_page(folder: Path | str) -> Path:
     Returns: the path of the page, which replaces an earlier one in one step.
 
     Raises:
-        ResultsError: the folder holds no results.
+        ResultsError: the folder holds no results, or a page of that name that is not ours.
 
     Examples:
         >>> import tempfile
@@ -39,8 +40,14 @@ def write_page(folder: Path | str) -> Path:
         levymc...ResultsError: ... holds no results: ...
     """
     path = Path(folder) / FILE_NAME
+    entries = read_entries(Path(folder))
+    if path.is_file() and OURS not in path.read_bytes():
+        raise ResultsError(
+            f"{path} is no page of levymc, and is not written over. Move it away, or name another "
+            "folder."
+        )
     # JSON can hold half a surrogate pair, which UTF-8 cannot.
-    atomic_bytes(path, page(read_entries(Path(folder))).encode(errors="replace"))
+    atomic_bytes(path, page(entries).encode(errors="replace"))
     return path
 
 

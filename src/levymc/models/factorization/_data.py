@@ -123,8 +123,9 @@ def sort_ratings(
             f"{by_user.shape}, {by_item.shape} and {values.shape}. Give one entry a rating."
         )
     levels, codes = _encode(values)
-    padded = np.full(MOST_LEVELS, levels[-1] - center, np.float32)
-    padded[: len(levels)] = levels - center
+    centered = levels.astype(np.float64) - float(center)  # bytes less a whole number wrap around
+    padded = np.full(MOST_LEVELS, centered[-1], np.float32)
+    padded[: len(levels)] = centered
     offsets = np.zeros(count_users + 1, np.int64)
     np.cumsum(np.bincount(by_user, minlength=count_users), out=offsets[1:])
     if offsets[-1] >= 2**31:
