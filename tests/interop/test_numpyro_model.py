@@ -121,6 +121,24 @@ def test_arguments_that_cannot_be_compared_are_taken_as_they_are():
     assert from_numpyro(model, data) is not from_numpyro(model, data)
 
 
+def test_masked_data_are_not_taken_for_what_is_below_the_mask():
+    y = np.ma.masked_array([1.0, 99.0], [False, True])
+    position = {"mu": jnp.array(0.5)}
+
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=y)
+
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        from_numpyro(model, y).logdensity_fn(position)
+
+    def knowing(y):
+        law = dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0)
+        numpyro.sample("y", law.mask(~y.mask), obs=y.filled(0.0))
+
+    found = from_numpyro(knowing, y).logdensity_fn(position)
+    np.testing.assert_allclose(found, from_numpyro(model, 1.0).logdensity_fn(position), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.often("float32")
 def test_starts_are_finite_and_constraints_hold(dtype):
