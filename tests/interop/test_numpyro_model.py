@@ -201,6 +201,24 @@ def test_dims_of_nested_plates_events_and_clashing_names():
     assert dims["e"] == ("e_dim_0", "e_dim_1")
 
 
+def test_names_that_would_lose_draws_are_not_names_of_axes():
+    """xarray fills the shorter of two axes of a name with NaN, and drops a variable called so."""
+
+    def model():
+        with numpyro.plate("row", 2):
+            numpyro.sample("a", dist.Normal())
+        with numpyro.plate("row", 3):
+            numpyro.sample("b", dist.Normal())
+        numpyro.sample("share", dist.Normal())
+        for name in ("share", "draw"):
+            law = dist.Dirichlet(jnp.ones(3))
+            numpyro.sample(f"by_{name}", law, infer={"event_dims": [name]})
+
+    dims = from_numpyro(model).dims
+    expected = {name: (f"{name}_dim_0",) for name in ("a", "b", "by_share", "by_draw")}
+    assert dims == expected | {"share": ()}
+
+
 # --- Minibatches ----------------------------------------------------------------------------------
 
 

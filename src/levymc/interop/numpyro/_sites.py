@@ -158,7 +158,7 @@ def _check(found: Trace, latent: Trace) -> None:
 
 def _check_site(name: str, site: dict[str, Any]) -> None:
     law = type(site["fn"]).__name__
-    if isinstance(site["fn"], dist.Delta):
+    if isinstance(layers(site["fn"])[-1], dist.Delta):
         raise ValueError(
             f"`model` must have a density, got the latent site {name!r} of a Delta law, which has "
             "none. Name a value by numpyro.deterministic."
