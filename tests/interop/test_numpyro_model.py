@@ -422,6 +422,11 @@ def delta():
     numpyro.sample("x", dist.Delta(1.0))
 
 
+def deltas():
+    with numpyro.plate("row", 2):
+        numpyro.sample("x", dist.Delta(jnp.ones(3)).to_event(1))
+
+
 def nothing():
     numpyro.sample("x", dist.Normal(), obs=1.0)
 
@@ -433,6 +438,7 @@ def nothing():
         (parameter, r"the numpyro.param 'loc', which has none. Make it a numpyro.sample"),
         (sequential, r"marked as 'sequential'. Mark it by infer={'enumerate': 'parallel'}"),
         (delta, r"'x' of a Delta law, which has none. Name a value by numpyro.deterministic"),
+        (deltas, r"'x' of a Delta law, which has none. Name a value by numpyro.deterministic"),
         (nothing, r"must have a continuous latent site, got none"),
     ],
 )
