@@ -326,6 +326,34 @@ def test_what_does_not_integrate_to_one_is_known(conjugate):
     assert _loose(pm, conjugate) == Loose()
 
 
+@pytest.mark.filterwarnings("ignore:Scan return signature:DeprecationWarning")  # of pm.Truncated
+def test_laws_made_of_improper_ones_are_known():
+    flat = pm.Flat.dist()
+    with pm.Model() as model:
+        start = pm.Flat("start")
+        pm.Normal("above", start, 1.0)
+        pm.GaussianRandomWalk("walk", 0.0, 1.0, init_dist=flat, steps=2)
+        pm.Truncated("cut", flat, lower=0.0)
+        pm.Mixture("either", [0.5, 0.5], [pm.Normal.dist(), flat])
+    assert _loose(pm, model) == Loose(("start", "walk", "cut", "either"))
+
+
+def test_the_constant_of_lkj_laws_is_not_trusted():
+    """If this fails at the integral, PyMC has put it right, and its LKJ laws have an evidence."""
+    with pm.Model() as model:
+        pm.LKJCorr("correlation", n=2, eta=2.0)
+        pm.LKJCholeskyCov("covariance", n=2, eta=2.0, sd_dist=pm.Exponential.dist(1.0, size=2))
+    assert _loose(pm, model) == Loose(unnormalised=("correlation", "covariance"))
+    with pm.Model() as model:
+        pm.LKJCorr("correlation", n=2, eta=2.0)
+    pieces, grid = from_pymc(model), np.linspace(-30.0, 30.0, 1001)
+    (name,) = (var.name for var in model.value_vars)
+    with pieces.precision():
+        density = jax.jit(jax.vmap(lambda u: jnp.exp(pieces.logdensity_fn({name: u}))))
+        integral = np.trapezoid(density(jnp.asarray(grid)[:, None]), grid)
+    np.testing.assert_allclose(integral, (4 / 3) ** 2, rtol=1e-6)
+
+
 def test_draws_follow_the_posterior(fit):
     """Beta(9, 6) and N(18/13, 4/13): shares of draws below five quantiles of each.
 
