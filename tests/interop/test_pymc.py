@@ -338,20 +338,37 @@ def test_laws_made_of_improper_ones_are_known():
     assert _loose(pm, model) == Loose(("start", "walk", "cut", "either"))
 
 
-def test_the_constant_of_lkj_laws_is_not_trusted():
-    """If this fails at the integral, PyMC has put it right, and its LKJ laws have an evidence."""
+OF_PYMC = {  # laws in one unknown, where they are looked at, and their integrals
+    "LKJCorr": (lambda: pm.LKJCorr("x", n=2, eta=2.0), 30.0, (4 / 3) ** 2),
+    "VonMises": (lambda: pm.VonMises("x", 0.0, 2.0), 9 * np.pi, 9.0),
+}
+
+
+@pytest.mark.parametrize("name", OF_PYMC)
+def test_densities_that_pymc_does_not_normalise(name):
+    """Where this fails PyMC has put the law right, and it may have an evidence."""
+    make, reach, expected = OF_PYMC[name]
     with pm.Model() as model:
+        make()
+    pieces, grid = from_pymc(model), np.linspace(-reach, reach, 1001)
+    (var,) = model.value_vars
+    shape = (1,) * var.type.ndim
+    with pieces.precision():
+        density = jax.jit(
+            jax.vmap(lambda u: jnp.exp(pieces.logdensity_fn({var.name: jnp.full(shape, u)})))
+        )
+        integral = np.trapezoid(density(jnp.asarray(grid)), grid)
+    np.testing.assert_allclose(integral, expected, rtol=1e-6)
+
+
+def test_what_pymc_does_not_normalise_has_no_evidence():
+    with pm.Model() as model:
+        pm.VonMises("angle", 0.0, 2.0)
         pm.LKJCorr("correlation", n=2, eta=2.0)
         pm.LKJCholeskyCov("covariance", n=2, eta=2.0, sd_dist=pm.Exponential.dist(1.0, size=2))
-    assert _loose(pm, model) == Loose(unnormalised=("correlation", "covariance"))
-    with pm.Model() as model:
-        pm.LKJCorr("correlation", n=2, eta=2.0)
-    pieces, grid = from_pymc(model), np.linspace(-30.0, 30.0, 1001)
-    (name,) = (var.name for var in model.value_vars)
-    with pieces.precision():
-        density = jax.jit(jax.vmap(lambda u: jnp.exp(pieces.logdensity_fn({name: u}))))
-        integral = np.trapezoid(density(jnp.asarray(grid)[:, None]), grid)
-    np.testing.assert_allclose(integral, (4 / 3) ** 2, rtol=1e-6)
+        pm.CAR("map", np.zeros(2), W=np.array([[0, 1], [1, 0]]), alpha=0.5, tau=1.0)
+    unnormalised = ("correlation", "covariance", "map")
+    assert _loose(pm, model) == Loose(("angle",), unnormalised)
 
 
 def test_draws_follow_the_posterior(fit):

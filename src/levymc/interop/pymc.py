@@ -48,8 +48,8 @@ def sample(
 
     Targets: the posterior, exactly, given enough steps and the modes found; `log_evidence` is the
     log marginal likelihood.  It is NaN, and the report says so, where a prior does not integrate to
-    one: pm.Flat, pm.HalfFlat and pm.ICAR, and the LKJ laws, whose constant has the wrong sign in
-    PyMC.
+    one: pm.Flat and pm.HalfFlat; pm.ICAR, pm.CAR and the LKJ laws, whose constants are not right
+    in PyMC; and angles such as pm.VonMises, which PyMC unrolls to a line.
     Not valid when: as `levymc.auto` says; read `warnings` first.
 
     With a pm.Potential the evidence is log ∫ of the product with it.  That is the log marginal
@@ -267,6 +267,7 @@ def _described(model: Any) -> dict[str, Any]:
 def _loose(pymc: Any, model: Any) -> Loose:
     """What in a model is no normalised law."""
     from pymc.distributions import multivariate
+    from pymc.distributions.transforms import CircularTransform
     from pymc.variational.minibatch_rv import MinibatchRandomVariable
 
     def named(variables: list[Any], *kinds: type) -> tuple[str, ...]:
@@ -276,13 +277,19 @@ def _loose(pymc: Any, model: Any) -> Loose:
         )
 
     flat = [type(law.rv_op) for law in (pymc.Flat, pymc.HalfFlat)]
-    # PyMC adds the logarithm of the integral of its LKJ laws where it should take it off.
-    correlations = multivariate.LKJCorrRV, multivariate._LKJCholeskyCovRV
-    improper = named(model.free_RVs, *flat)
-    unnormalised = named(model.free_RVs, type(pymc.ICAR.rv_op), *correlations)
+    # On the line that PyMC unrolls a circle to, a law repeats itself without end.
+    unrolled = [
+        var.name
+        for var in model.free_RVs
+        if isinstance(model.rvs_to_transforms[var], CircularTransform)
+    ]
+    # PyMC leaves out the constant of these, and of LKJ laws takes its inverse.
+    kinds = [type(law.rv_op) for law in (pymc.ICAR, pymc.CAR)]
+    kinds += [multivariate.LKJCorrRV, multivariate._LKJCholeskyCovRV]
+    improper = (*named(model.free_RVs, *flat), *unrolled)
     return Loose(
         improper=improper,
-        unnormalised=tuple(name for name in unnormalised if name not in improper),
+        unnormalised=tuple(n for n in named(model.free_RVs, *kinds) if n not in improper),
         factors=tuple(var.name for var in model.potentials),
         scaled=named(model.observed_RVs, MinibatchRandomVariable),
     )
