@@ -364,6 +364,7 @@ def start(
         _check_kept(keep, initial_positions)
     keys, init = chain_keys(typed_key, num_chains), compile_init(recipe)
     begun = init(parameters, jax.tree.map(jnp.asarray, initial_positions), keys)
+    _check_keyless(begun)
     carry = jax.tree.map(_strong, begun)
     _check_finite(carry.state, initial_positions)
     _check_support(rebuild(recipe, parameters), initial_positions)
@@ -622,6 +623,16 @@ def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
         raise TypeError(
             f"`keep` must return a pytree of arrays, got {kept!r:.100}. "
             "With keep=False nothing is kept."
+        )
+
+
+def _check_keyless(begun: Any) -> None:
+    """Refuse a state with random keys in it: neither programs nor stores keep them."""
+    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(begun)):
+        raise TypeError(
+            "`algorithm` must have numbers alone in its state, got a random key, as that of "
+            "blackjax.dynamic_hmc has. Each step is given a key of its own: take an algorithm "
+            "that draws with it, such as blackjax.hmc or blackjax.nuts."
         )
 
 
