@@ -371,6 +371,17 @@ def test_what_pymc_does_not_normalise_has_no_evidence():
     assert _loose(pm, model) == Loose(("angle",), unnormalised)
 
 
+@pytest.mark.parametrize(
+    ("dims", "lost"), [({"b": ["x"]}, "x"), ({"b": ["row"], "c": ["row"]}, "b")]
+)
+def test_names_of_axes_that_would_lose_draws_are_refused(dims, lost):
+    """PyMC allows a variable called as an axis of another, and ArviZ then drops it."""
+    pytest.importorskip("arviz")
+    posterior = {"x": np.zeros((4, 9)), "b": np.zeros((4, 9, 2)), "c": np.zeros((4, 9, 3))}
+    with pytest.raises(ValueError, match=f"would drop or fill up {lost}. Rename the axis"):
+        levymc.run.to_groups({"posterior": posterior}, dims, {}, {})
+
+
 def test_draws_follow_the_posterior(fit):
     """Beta(9, 6) and N(18/13, 4/13): shares of draws below five quantiles of each.
 
