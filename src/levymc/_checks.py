@@ -46,6 +46,15 @@ def check_real(name: str, value: Any, remedy: str) -> None:
             raise ValueError(f"`{name}` must be finite, got {found}. {remedy}")
 
 
+def check_unmasked(name: str, value: Any, remedy: str) -> None:
+    """Refuse masked entries of a NumPy array, which numpy.asarray would unmask."""
+    if np.ma.is_masked(value):
+        raise ValueError(
+            f"`{name}` must have no masked entries, got {np.ma.count_masked(value)} of "
+            f"{np.size(value)}. {remedy}"
+        )
+
+
 def check_interval(
     name: str, value: Any, low: float, high: float, *, includes_low: bool, remedy: str
 ) -> None:
@@ -343,6 +352,7 @@ def _known_leaves(value: Any) -> list[Any]:
 
 
 def _real_array(name: str, leaf: Any, remedy: str) -> np.ndarray:
+    check_unmasked(name, leaf, remedy)
     try:
         array = np.asarray(leaf)
     except (TypeError, ValueError):

@@ -232,6 +232,19 @@ def test_what_makes_no_sampler_of_a_density_is_refused(make):
         levymc.interop.blackjax.sampling_api(make)
 
 
+def test_a_state_with_a_key_in_it_is_refused():
+    with pytest.raises(TypeError, match="`algorithm` must have numbers alone in its state, got a"):
+        run(blackjax.dynamic_hmc(normal, 0.5, MASS))
+
+
+@pytest.mark.parametrize("make", [blackjax.sgnht, lambda slope: blackjax.csgld(normal, slope)])
+def test_stochastic_gradients_that_want_more_are_refused(make):
+    with pytest.raises(
+        TypeError, match=r"must be a function of \d arguments?, got .* Give blackjax"
+    ):
+        levymc.interop.blackjax.stochastic_gradient(make(lambda x, data: -x), 0.1)
+
+
 @pytest.mark.parametrize("given", [{}, {"scale": 1.0}, {"step_size": 1.0, "alpha": 1.2}])
 def test_a_kernel_takes_its_number_alone(given):
     """Another α than that of the state would be another drift, and no longer exact."""

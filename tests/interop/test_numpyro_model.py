@@ -121,6 +121,24 @@ def test_arguments_that_cannot_be_compared_are_taken_as_they_are():
     assert from_numpyro(model, data) is not from_numpyro(model, data)
 
 
+def test_masked_data_are_not_taken_for_what_is_below_the_mask():
+    y = np.ma.masked_array([1.0, 99.0], [False, True])
+    position = {"mu": jnp.array(0.5)}
+
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=y)
+
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        from_numpyro(model, y).logdensity_fn(position)
+
+    def knowing(y):
+        law = dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0)
+        numpyro.sample("y", law.mask(~y.mask), obs=y.filled(0.0))
+
+    found = from_numpyro(knowing, y).logdensity_fn(position)
+    np.testing.assert_allclose(found, from_numpyro(model, 1.0).logdensity_fn(position), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.often("float32")
 def test_starts_are_finite_and_constraints_hold(dtype):
@@ -181,6 +199,24 @@ def test_dims_of_nested_plates_events_and_clashing_names():
     assert dims["c"] == ("draw_plate",)
     assert dims["d"] == ("share",)
     assert dims["e"] == ("e_dim_0", "e_dim_1")
+
+
+def test_names_that_would_lose_draws_are_not_names_of_axes():
+    """xarray fills the shorter of two axes of a name with NaN, and drops a variable called so."""
+
+    def model():
+        with numpyro.plate("row", 2):
+            numpyro.sample("a", dist.Normal())
+        with numpyro.plate("row", 3):
+            numpyro.sample("b", dist.Normal())
+        numpyro.sample("share", dist.Normal())
+        for name in ("share", "draw"):
+            law = dist.Dirichlet(jnp.ones(3))
+            numpyro.sample(f"by_{name}", law, infer={"event_dims": [name]})
+
+    dims = from_numpyro(model).dims
+    expected = {name: (f"{name}_dim_0",) for name in ("a", "b", "by_share", "by_draw")}
+    assert dims == expected | {"share": ()}
 
 
 # --- Minibatches ----------------------------------------------------------------------------------
@@ -386,6 +422,11 @@ def delta():
     numpyro.sample("x", dist.Delta(1.0))
 
 
+def deltas():
+    with numpyro.plate("row", 2):
+        numpyro.sample("x", dist.Delta(jnp.ones(3)).to_event(1))
+
+
 def nothing():
     numpyro.sample("x", dist.Normal(), obs=1.0)
 
@@ -397,6 +438,7 @@ def nothing():
         (parameter, r"the numpyro.param 'loc', which has none. Make it a numpyro.sample"),
         (sequential, r"marked as 'sequential'. Mark it by infer={'enumerate': 'parallel'}"),
         (delta, r"'x' of a Delta law, which has none. Name a value by numpyro.deterministic"),
+        (deltas, r"'x' of a Delta law, which has none. Name a value by numpyro.deterministic"),
         (nothing, r"must have a continuous latent site, got none"),
     ],
 )

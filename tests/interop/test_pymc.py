@@ -326,6 +326,62 @@ def test_what_does_not_integrate_to_one_is_known(conjugate):
     assert _loose(pm, conjugate) == Loose()
 
 
+@pytest.mark.filterwarnings("ignore:Scan return signature:DeprecationWarning")  # of pm.Truncated
+def test_laws_made_of_improper_ones_are_known():
+    flat = pm.Flat.dist()
+    with pm.Model() as model:
+        start = pm.Flat("start")
+        pm.Normal("above", start, 1.0)
+        pm.GaussianRandomWalk("walk", 0.0, 1.0, init_dist=flat, steps=2)
+        pm.Truncated("cut", flat, lower=0.0)
+        pm.Mixture("either", [0.5, 0.5], [pm.Normal.dist(), flat])
+    assert _loose(pm, model) == Loose(("start", "walk", "cut", "either"))
+
+
+OF_PYMC = {  # laws in one unknown, where they are looked at, and their integrals
+    "LKJCorr": (lambda: pm.LKJCorr("x", n=2, eta=2.0), 30.0, (4 / 3) ** 2),
+    "VonMises": (lambda: pm.VonMises("x", 0.0, 2.0), 9 * np.pi, 9.0),
+}
+
+
+@pytest.mark.parametrize("name", OF_PYMC)
+def test_densities_that_pymc_does_not_normalise(name):
+    """Where this fails PyMC has put the law right, and it may have an evidence."""
+    make, reach, expected = OF_PYMC[name]
+    with pm.Model() as model:
+        make()
+    pieces, grid = from_pymc(model), np.linspace(-reach, reach, 1001)
+    (var,) = model.value_vars
+    shape = (1,) * var.type.ndim
+    with pieces.precision():
+        density = jax.jit(
+            jax.vmap(lambda u: jnp.exp(pieces.logdensity_fn({var.name: jnp.full(shape, u)})))
+        )
+        integral = np.trapezoid(density(jnp.asarray(grid)), grid)
+    np.testing.assert_allclose(integral, expected, rtol=1e-6)
+
+
+def test_what_pymc_does_not_normalise_has_no_evidence():
+    with pm.Model() as model:
+        pm.VonMises("angle", 0.0, 2.0)
+        pm.LKJCorr("correlation", n=2, eta=2.0)
+        pm.LKJCholeskyCov("covariance", n=2, eta=2.0, sd_dist=pm.Exponential.dist(1.0, size=2))
+        pm.CAR("map", np.zeros(2), W=np.array([[0, 1], [1, 0]]), alpha=0.5, tau=1.0)
+    unnormalised = ("correlation", "covariance", "map")
+    assert _loose(pm, model) == Loose(("angle",), unnormalised)
+
+
+@pytest.mark.parametrize(
+    ("dims", "lost"), [({"b": ["x"]}, "x"), ({"b": ["row"], "c": ["row"]}, "b")]
+)
+def test_names_of_axes_that_would_lose_draws_are_refused(dims, lost):
+    """PyMC allows a variable called as an axis of another, and ArviZ then drops it."""
+    pytest.importorskip("arviz")
+    posterior = {"x": np.zeros((4, 9)), "b": np.zeros((4, 9, 2)), "c": np.zeros((4, 9, 3))}
+    with pytest.raises(ValueError, match=f"would drop or fill up {lost}. Rename the axis"):
+        levymc.run.to_groups({"posterior": posterior}, dims, {}, {})
+
+
 def test_draws_follow_the_posterior(fit):
     """Beta(9, 6) and N(18/13, 4/13): shares of draws below five quantiles of each.
 

@@ -412,15 +412,6 @@ def test_arguments_out_of_range_are_refused(options, message):
         make("jax", **options)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.float32])
-def test_ratings_of_any_dtype_are_centered_alike(dtype):
-    """In bytes 1 less a center of 3 was 254; a whole number, which annotations refuse here only."""
-    users, items, values = RATINGS
-    stars = (2 * values).astype(dtype)
-    found = sort_ratings(users, items, stars, NUM_USERS, NUM_ITEMS, 3)
-    np.testing.assert_array_equal(found.levels[:6], [-2, -1, 0, 1, 2, 2])
-
-
 def test_ratings_that_make_no_sense_are_refused():
     users, items, values = RATINGS
     build = levymc.models.fast_factorization
@@ -435,6 +426,26 @@ def test_ratings_that_make_no_sense_are_refused():
         build(users[1:], items, values, NUM_USERS, NUM_ITEMS, **more)
     with pytest.raises(TypeError, match="`preconditioner` must have one number a row"):
         make("jax", preconditioner=2.0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float16"])
+@pytest.mark.parametrize("center", [3, 3.53])
+def test_small_dtypes_of_ratings_are_centered_exactly(dtype, center):
+    """In uint8 1 - 3 is 254, and in float16 3.53 is 3.5293."""
+    places, values = np.zeros(5, int), np.arange(1, 6)
+    found = sort_ratings(places, places, values.astype(dtype), 1, 1, center)
+    np.testing.assert_allclose(found.levels[:5], values - center, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["users", "items", "ratings"])
+def test_masked_ratings_are_not_taken_for_what_is_below_the_mask(name):
+    given = dict(zip(("users", "items", "ratings"), RATINGS, strict=True))
+    given[name] = np.ma.masked_array(given[name], np.arange(len(given[name])) == 7)
+    with pytest.raises(ValueError, match=f"`{name}` must have no masked entries, got 1 of 600"):
+        levymc.models.fast_factorization(
+            **given, num_users=NUM_USERS, num_items=NUM_ITEMS, batch_size=10, step_size=1e-3,
+            backend="jax",
+        )  # fmt: skip
 
 
 def test_starts_that_do_not_fit_are_refused():

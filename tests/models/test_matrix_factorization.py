@@ -123,6 +123,17 @@ def test_row_preconditioners_follow_the_counts(model, position):
     assert set(steps) == set(position)
 
 
+@pytest.mark.parametrize("number", [NUM_USERS, -1])
+def test_numbers_of_no_row_are_not_taken_for_others(model, position, number):
+    """Such as those of ids from 1, or of what was missing: JAX would take the last row."""
+    ratings = jnp.array([0, number]), jnp.array([0, 1]), jnp.array([3.0, 4.0])
+    predicted = jax.jit(model.predict)(position, *ratings[:2])
+    np.testing.assert_array_equal(np.isnan(predicted), [False, True])
+    assert np.isnan(jax.jit(model.logdensity)(position, ratings))
+    slopes = jax.jit(model.grad_estimator(2))(position, ratings)
+    assert np.isnan(slopes["items"][1]).all()
+
+
 def test_columns_of_zeros_are_harmless():
     model = model_of("plain")
     position = model.init(KEY, dtype=jnp.float64)

@@ -50,6 +50,23 @@ def test_gradient_is_that_of_prior_and_scaled_likelihood(dtype, prior_scale):
         np.testing.assert_allclose(leaf, expected[name], rtol=rounding, atol=10 * rounding)
 
 
+def test_grey_images_have_neither_likelihood_nor_gradient(model):
+    """Such as MNIST's pixels as they are, from 0 to 255."""
+    position, images = positions_and_images("float32")
+    greys = np.asarray(images) * 255.0
+    for estimate in (
+        lambda: model.exact_loglikelihood(position, greys),
+        lambda: levymc.models.annealed_loglikelihood(
+            model, jax.random.key(0), position, greys, base_rate=0.5
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"`images` must be 0 or 1, got 255.0"):
+            estimate()
+    minibatch = {"images": greys, "hidden": np.zeros((len(greys), HIDDEN), np.uint8)}
+    found = jax.jit(model.grad_estimator(70))(position, minibatch)
+    assert np.isnan(found["visible_bias"]).any()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_logjoint_is_the_formula_s(model, dtype):
     position, images = positions_and_images(dtype)

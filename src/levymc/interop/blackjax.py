@@ -43,6 +43,9 @@ def stochastic_gradient(
         step_size: positive, or a schedule of the step n = 1, 2, …; an input of the compiled
             program, as those of our own algorithms are.
 
+    Raises:
+        TypeError: a sampler that wants other arguments, as `blackjax.sgnht` and `blackjax.csgld`.
+
     Examples:
         >>> import blackjax, jax, jax.numpy as jnp, levymc
         >>> gradient = levymc.grad_estimator(
@@ -60,6 +63,9 @@ def stochastic_gradient(
         >>> run.positions.shape
         (2, 50)
     """
+    remedy = "Give blackjax.sgld(…) or blackjax.sghmc(…), whose state is a position."
+    check_function("algorithm.init", algorithm.init, remedy)
+    check_function("algorithm.step", algorithm.step, remedy, 4)
     return StochasticGradient(algorithm, schedules.as_schedule(step_size))
 
 

@@ -48,7 +48,8 @@ def sample(
 
     Targets: the posterior, exactly, given enough steps and the modes found; `log_evidence` is the
     log marginal likelihood.  It is NaN, and the report says so, where a prior does not integrate to
-    one: pm.Flat, pm.HalfFlat and pm.ICAR.
+    one: pm.Flat and pm.HalfFlat; pm.ICAR, pm.CAR and the LKJ laws, whose constants are not right
+    in PyMC; and angles such as pm.VonMises, which PyMC unrolls to a line.
     Not valid when: as `levymc.auto` says; read `warnings` first.
 
     With a pm.Potential the evidence is log ∫ of the product with it.  That is the log marginal
@@ -265,24 +266,46 @@ def _described(model: Any) -> dict[str, Any]:
 
 def _loose(pymc: Any, model: Any) -> Loose:
     """What in a model is no normalised law."""
+    from pymc.distributions import multivariate
+    from pymc.distributions.transforms import CircularTransform
     from pymc.variational.minibatch_rv import MinibatchRandomVariable
 
     def named(variables: list[Any], *kinds: type) -> tuple[str, ...]:
-        return tuple(var.name for var in variables if isinstance(_law(var), kinds))
+        laws = {var.name: _laws(var, model) for var in variables}
+        return tuple(
+            name for name, found in laws.items() if any(isinstance(f, kinds) for f in found)
+        )
 
     flat = [type(law.rv_op) for law in (pymc.Flat, pymc.HalfFlat)]
+    # On the line that PyMC unrolls a circle to, a law repeats itself without end.
+    unrolled = [
+        var.name
+        for var in model.free_RVs
+        if isinstance(model.rvs_to_transforms[var], CircularTransform)
+    ]
+    # PyMC leaves out the constant of these, and of LKJ laws takes its inverse.
+    kinds = [type(law.rv_op) for law in (pymc.ICAR, pymc.CAR)]
+    kinds += [multivariate.LKJCorrRV, multivariate._LKJCholeskyCovRV]
+    improper = (*named(model.free_RVs, *flat), *unrolled)
     return Loose(
-        improper=named(model.free_RVs, *flat),
-        unnormalised=named(model.free_RVs, type(pymc.ICAR.rv_op)),
+        improper=improper,
+        unnormalised=tuple(n for n in named(model.free_RVs, *kinds) if n not in improper),
         factors=tuple(var.name for var in model.potentials),
         scaled=named(model.observed_RVs, MinibatchRandomVariable),
     )
 
 
-def _law(variable: Any) -> Any:
-    """The operation that draws a variable; that of one of pymc.dims is wrapped."""
-    drawn = variable.owner.op
-    return getattr(drawn, "core_op", drawn)
+def _laws(variable: Any, model: Any) -> list[Any]:
+    """The operations that draw a variable, as far as no other one of the model is in between."""
+    from pytensor.graph.traversal import ancestors
+
+    others = set(model.basic_RVs) - {variable}
+    made = [
+        var.owner.op for var in ancestors([variable], others) if var.owner and var not in others
+    ]
+    # Of a truncated law and one of pymc.dims it is inside another operation.
+    inside = [getattr(op, name, op) for op in made for name in ("base_rv_op", "core_op")]
+    return [*made, *inside]
 
 
 def _check_model(pymc: Any, model: Any) -> None:

@@ -23,7 +23,9 @@ def to_groups(
         dims: names of the axes of variables.  coords: labels along axes.
         attributes: of the posterior.
 
-    Raises: ImportError: without ArviZ.
+    Raises:
+        ImportError: without ArviZ.
+        ValueError: names of axes for which xarray would drop draws, or fill them up with NaN.
     """
     arviz = _arviz()
     where: dict[str, Any] = {"dims": dict(dims), "coords": dict(coords)}
@@ -31,8 +33,19 @@ def to_groups(
         made = arviz.from_dict(groups, **where)
     else:
         made = arviz.from_dict(**groups, **where)
+    _check_whole(groups["posterior"], made["posterior"])
     made["posterior"].attrs.update(attributes)
     return made
+
+
+def _check_whole(posterior: Mapping[str, Any], made: Any) -> None:
+    kept = {name: made[name].size for name in made.data_vars}
+    lost = [name for name, draws in posterior.items() if kept.get(name) != np.size(draws)]
+    if lost:
+        raise ValueError(
+            f"`dims` must not be names of variables, nor of axes of two sizes, got ones for which "
+            f"xarray would drop or fill up {', '.join(lost)}. Rename the axis, or the variable."
+        )
 
 
 def _arviz() -> ModuleType:

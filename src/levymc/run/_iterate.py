@@ -366,6 +366,7 @@ def start(
         _check_kept(keep, initial_positions)
     keys, init = chain_keys(typed_key, num_chains), compile_init(recipe)
     begun = init(parameters, jax.tree.map(jnp.asarray, initial_positions), keys)
+    _check_keyless(begun)
     carry = jax.tree.map(_strong, begun)
     _check_finite(carry.state, initial_positions)
     _check_support(rebuild(recipe, parameters), initial_positions)
@@ -630,6 +631,16 @@ def _is_of_numbers(shape: Any) -> bool:
     """Whether these are the shape and type of an array that NumPy can have, unlike random keys."""
     is_array = isinstance(shape, jax.ShapeDtypeStruct)
     return is_array and not jnp.issubdtype(shape.dtype, jax.dtypes.extended)
+
+
+def _check_keyless(begun: Any) -> None:
+    """Refuse a state with random keys in it: neither programs nor stores keep them."""
+    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(begun)):
+        raise TypeError(
+            "`algorithm` must have numbers alone in its state, got a random key, as that of "
+            "blackjax.dynamic_hmc has. Each step is given a key of its own: take an algorithm "
+            "that draws with it, such as blackjax.hmc or blackjax.nuts."
+        )
 
 
 def _check_finite(states: Any, positions: Any) -> None:

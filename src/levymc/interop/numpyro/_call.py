@@ -20,7 +20,10 @@ class Call:
     def __init__(self, model: Callable[..., Any], args: Any, kwargs: Any) -> None:
         leaves, structure = jax.tree.flatten((args, kwargs))
         # NumPy's arrays may be changed later; the pieces are of what they are now.
-        kept = [np.array(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+        # Masked ones stay masked: what is below a mask is no data.
+        kept = [
+            np.array(leaf, subok=True) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves
+        ]
         self.model = model
         self.args, self.kwargs = jax.tree.unflatten(structure, kept)
         self.is_comparable = all(_is_comparable(leaf) for leaf in kept)
@@ -39,7 +42,9 @@ def _is_comparable(leaf: Any) -> bool:
     """Not so are objects that may have changed, and numbers that are not known yet."""
     if isinstance(leaf, jax.Array):
         return not is_traced(leaf) and not _is_key(leaf)
-    if isinstance(leaf, np.ndarray | np.generic):
+    if isinstance(leaf, np.ndarray):
+        return type(leaf) is np.ndarray and leaf.dtype != object  # others may hold more
+    if isinstance(leaf, np.generic):
         return leaf.dtype != object
     return isinstance(leaf, PLAIN)
 

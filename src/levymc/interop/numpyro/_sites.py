@@ -158,7 +158,7 @@ def _check(found: Trace, latent: Trace) -> None:
 
 def _check_site(name: str, site: dict[str, Any]) -> None:
     law = type(site["fn"]).__name__
-    if isinstance(site["fn"], dist.Delta):
+    if isinstance(layers(site["fn"])[-1], dist.Delta):
         raise ValueError(
             f"`model` must have a density, got the latent site {name!r} of a Delta law, which has "
             "none. Name a value by numpyro.deterministic."
@@ -194,7 +194,19 @@ def _dims(found: Trace) -> dict[str, tuple[str, ...]]:
     named = {
         name: site for name, site in found.items() if site["type"] in ("sample", "deterministic")
     }
-    return {name: _axes(name, site) for name, site in named.items()}
+    axes = {name: _axes(name, site) for name, site in named.items()}
+    sizes: dict[str, set[int]] = {}
+    for name, site in named.items():
+        for axis, size in zip(axes[name], np.shape(site["value"]), strict=True):
+            sizes.setdefault(axis, set()).add(size)
+    # xarray has one size for a name, fills shorter ones with NaN, and drops a variable called so.
+    unclear = {*TAKEN, *named, *(axis for axis, found in sizes.items() if len(found) > 1)}
+    return {
+        name: tuple(
+            f"{name}_dim_{place}" if axis in unclear else axis for place, axis in enumerate(own)
+        )
+        for name, own in axes.items()
+    }
 
 
 def _axes(name: str, site: dict[str, Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from levymc._checks import check_count, check_floating, check_real
+from levymc._checks import check_count, check_floating, check_real, check_unmasked
 
 MOST_LEVELS = 256  # values that a byte can tell apart
 MOST_NARROW = 2**16  # items that two bytes can
@@ -123,7 +123,8 @@ def sort_ratings(
             f"{by_user.shape}, {by_item.shape} and {values.shape}. Give one entry a rating."
         )
     levels, codes = _encode(values)
-    centered = levels.astype(np.float64) - float(center)  # bytes less a whole number wrap around
+    # Small integers would wrap around, and halves would round the center.
+    centered = levels.astype(np.promote_types(levels.dtype, np.float32)) - center
     padded = np.full(MOST_LEVELS, centered[-1], np.float32)
     padded[: len(levels)] = centered
     offsets = np.zeros(count_users + 1, np.int64)
@@ -140,6 +141,7 @@ def sort_ratings(
 
 
 def _indices(name: str, values: Any, count: int) -> np.ndarray:
+    check_unmasked(name, values, "Leave out what is missing.")
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be integers, got {array.dtype}. Number them from 0.")

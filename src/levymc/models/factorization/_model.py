@@ -51,10 +51,12 @@ class MatrixFactorization:
 
     def predict(self, position: Position, users: Any, items: Any) -> Float[Array, "..."]:
         """The mean of these ratings."""
-        products = jnp.sum(position["users"][users] * position["items"][items], axis=-1)
+        of_users, of_items = _rows(position, "users", users), _rows(position, "items", items)
+        products = jnp.sum(of_users * of_items, axis=-1)
         mean = products + jnp.asarray(self.center, products.dtype)
         if self.has_biases:
-            mean = mean + position["user_biases"][users] + position["item_biases"][items]
+            mean = mean + _rows(position, "user_biases", users)
+            mean = mean + _rows(position, "item_biases", items)
         return mean
 
     def logdensity(self, position: Position, ratings: Ratings) -> Float[Array, ""]:
@@ -125,8 +127,9 @@ def matrix_factorization(
     with L columns each, and biases a_u, b_i ~ N(0, 1) only if asked for.
 
     Positions are {"users": (U, L), "items": (I, L)}, and with biases "user_biases": (U,),
-    "item_biases": (I,).  Ratings are (users, items, values), arrays of one length.  Columns that
-    are zero in both matrices are harmless: rows may be padded.
+    "item_biases": (I,).  Ratings are (users, items, values), arrays of one length, with users and
+    items numbered from 0: other numbers make NaN of all that they enter, and a run counts such a
+    step as divergent.  Columns that are zero in both matrices are harmless: rows may be padded.
 
     Args:
         num_users, num_items: U and I.
@@ -162,6 +165,12 @@ def matrix_factorization(
     )
 
 
+def _rows(tables: Position, name: str, numbers: Any) -> Array:
+    """NaN in the place of rows that there are not, where JAX would take others."""
+    entries = jnp.asarray(tables[name]).at[jnp.asarray(numbers)]
+    return entries.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
+
+
 # One object for equal models, and one function for each of their data sizes: methods and functions
 # compare by identity, and a program that was compiled with one is to be found again.
 _model = lru_cache(maxsize=64)(MatrixFactorization)
@@ -177,7 +186,10 @@ def _gradient(model: MatrixFactorization, data_size: int) -> Estimate:
         pull = weight * model._residuals(position, minibatch)
         # Written out, not by jax.grad: the rows of both factors are looked up once.
         rows = {"users": users, "items": items}
-        partners = {"users": position["items"][items], "items": position["users"][users]}
+        partners = {
+            "users": _rows(position, "items", items),
+            "items": _rows(position, "users", users),
+        }
         terms = {name: pull[:, None] * partner for name, partner in partners.items()}
         if model.has_biases:
             rows |= {"user_biases": users, "item_biases": items}
@@ -197,8 +209,9 @@ def _curvature(model: MatrixFactorization, data_size: int) -> Estimate:
         weight = model.precision * data_size / values.shape[0]
         squares = {name: jnp.sum(position[name] ** 2, axis=-1) for name in ("users", "items")}
         extra = 1 if model.has_biases else 0
-        of_user = 1 + summed(weight * (squares["items"][items] + extra), users, model.num_users)
-        of_item = 1 + summed(weight * (squares["users"][users] + extra), items, model.num_items)
+        to_user, to_item = _rows(squares, "items", items), _rows(squares, "users", users)
+        of_user = 1 + summed(weight * (to_user + extra), users, model.num_users)
+        of_item = 1 + summed(weight * (to_item + extra), items, model.num_items)
         return model._by_row(of_user, of_item)
 
     return estimate

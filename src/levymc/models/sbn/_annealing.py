@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from levymc._checks import check_count, check_key
 
 from ._gibbs import Sweeper
-from ._model import BeliefNetwork, Position, bernoulli_logpmf, prior_draw
+from ._model import BeliefNetwork, Position, bernoulli_logpmf, check_binary, prior_draw
 
 RATE_REMEDY = "levymc.models.pixel_rates(images) keeps rates away from both ends."
 
@@ -128,6 +128,7 @@ def annealed_loglikelihood(
     temperatures = check_count("num_temperatures", num_temperatures, "1000 is a good beginning.")
     particles = check_count("num_particles", num_particles, "It is the number for each image.")
     base = _base_logits(base_rate, position)
+    check_binary("images", images)
     tiled = jnp.tile(jnp.asarray(images), (particles, 1))
     key_start, key_path = jax.random.split(check_key(key))
     betas = jnp.asarray(np.linspace(0, 1, temperatures + 1), base.dtype)

@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, ArrayLike, UInt8
 
-from levymc._checks import check_count, check_key, check_positive, check_real
+from levymc._checks import check_count, check_key, check_positive, check_real, is_traced
 
 from ._gibbs import Sweeper, sweeper
 from ._polya_gamma import sweep_polya_gamma
@@ -146,6 +146,7 @@ class BeliefNetwork:
                 f"`weights` must have at most {MOST_UNITS} hidden units, got {num_hidden}. "
                 "For more, estimate with levymc.models.annealed_loglikelihood."
             )
+        check_binary("images", images)
         dtype = position["weights"].dtype
         pixels = jnp.asarray(images, dtype)
         chunk = min(CHUNK, 1 << num_hidden)
@@ -176,7 +177,9 @@ def sbn(
        W_{dj}, b_j, c_d ∼ N(0, s^2) .
 
     Positions are {"weights": (D, J), "hidden_bias": (J,), "visible_bias": (D,)}.  Images are (N, D)
-    and hidden units (N, J), of 0 and 1 in any dtype; units that are drawn are uint8.
+    and hidden units (N, J), of 0 and 1 in any dtype; units that are drawn are uint8.  Grey values
+    are refused where they are known, and make a gradient NaN, so that a run counts its steps as
+    divergent.
 
     Not valid when: few sweeps from a cold start do not reach p(h | v): the gradient is then that of
     another model.  The permutation of the units is not identified; a mean of W means nothing.
@@ -245,7 +248,7 @@ def _gradient(model: BeliefNetwork, data_size: int) -> Estimate:
 
     def estimate(position: Position, minibatch: Minibatch) -> Position:
         weights = position["weights"]
-        images = jnp.asarray(minibatch["images"], weights.dtype)
+        images = _binary(jnp.asarray(minibatch["images"], weights.dtype))
         hidden = jnp.asarray(minibatch["hidden"], weights.dtype)
         scale = jnp.asarray(data_size / len(images), weights.dtype)
         # Written out, not by jax.grad, which would keep the activations and go through them again.
@@ -260,6 +263,24 @@ def _gradient(model: BeliefNetwork, data_size: int) -> Estimate:
         return {name: scale * likelihood[name] - position[name] / variance for name in position}
 
     return estimate
+
+
+def check_binary(name: str, values: Any) -> None:
+    """Refuse what is neither 0 nor 1."""
+    if is_traced(values):
+        return
+    array = np.asarray(values)
+    wrong = (array != 0) & (array != 1)
+    if np.any(wrong):
+        raise ValueError(
+            f"`{name}` must be 0 or 1, got {array[wrong][0]!s}. Cut grey values off at a "
+            "threshold, or draw pixels with them as probabilities."
+        )
+
+
+def _binary(pixels: Array) -> Array:
+    """NaN in the place of grey values, which have no probability."""
+    return jnp.where((pixels == 0) | (pixels == 1), pixels, jnp.nan)
 
 
 def activations(position: Position, hidden: ArrayLike) -> Array:
