@@ -497,6 +497,7 @@ def test_bad_tables_are_refused(columns, error):
         (Check.near("", 1.02, 1.0, 0.01, explanation="it is a transient"), "explained"),
         (Check.below("", 1.0, 1.0), "pass"),
         (Check.below("", float("nan"), 1.0), "fail"),
+        (Check.below("", float("nan"), 1.0, explanation="it is a transient"), "fail"),
         (Check.above("", 2.0, 1.0), "pass"),
         (Check.above("", float("-inf"), 1.0), "fail"),
     ],

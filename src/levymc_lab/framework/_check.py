@@ -18,7 +18,8 @@ class Check:
 
     source: whether the target is printed in the paper or follows from theory.
     reason: why this is the bar; with random numbers, the false-alarm rate.
-    explanation: why the bar may be missed.  A miss that is explained does not fail the run.
+    explanation: why the bar may be missed.  A miss that is explained does not fail the run; that
+        nothing could be measured (NaN) does.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Check:
     def outcome(self) -> Outcome:
         if self.holds:
             return "pass"
-        return "explained" if self.explanation else "fail"
+        return "explained" if self.explanation and not math.isnan(self.measured) else "fail"
 
     @property
     def expected(self) -> str:
