@@ -315,6 +315,16 @@ def test_fourier_derivative_with_odd_and_even_sizes(size):
     np.testing.assert_allclose(derivative, 5**0.5 * wave, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [int, jnp.float16])
+@pytest.mark.parametrize("gamma", [-0.5, 0.5])
+def test_fourier_derivative_of_other_numbers(dtype, gamma):
+    """Before, the frequencies were rounded to integers with the values: all results were zero."""
+    wave = jnp.array([0, 1, 0, -1] * 4)
+    derivative = riesz.fourier_derivative(wave.astype(dtype), gamma, spacing=1.0)
+    assert derivative.dtype == (jnp.float16 if dtype is jnp.float16 else jnp.result_type(float))
+    np.testing.assert_allclose(derivative, (np.pi / 2) ** gamma * wave, rtol=1e-3, atol=1e-3)
+
+
 def test_fourier_derivative_refuses_a_mean_for_negative_orders():
     x, spacing = circle()
     with pytest.raises(ValueError, match="mean"):
