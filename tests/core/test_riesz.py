@@ -342,6 +342,23 @@ def test_fourier_derivative_traces_at_negative_orders():
     assert np.all(np.isfinite(jax.jit(evaluate)(values + 1.0)))
 
 
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_derivatives_in_sixteen_bits(dtype):
+    """Before, off by up to a third: the k of a long sum are not among the numbers of sixteen."""
+    x, digits = jnp.asarray(1.0, dtype), 2 * float(jnp.finfo(dtype).eps)
+
+    def bell(u):
+        return jnp.exp(-u * u / 2)
+
+    found = riesz.derivative_of_potential(bell, x, 1.5, radius=12.0)
+    assert found.dtype == dtype
+    expected = riesz.derivative_of_potential(bell, 1.0, 1.5, radius=12.0)
+    np.testing.assert_allclose(float(found), expected, rtol=digits)
+    found = riesz.centered_difference(jax.grad(bell), x, -0.5, spacing=0.01, num_terms=3000)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(float(found), expected, rtol=digits)
+
+
 # --- Gauss–Jacobi -------------------------------------------------------------------------------
 
 
