@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import as_parameter, check_count, check_function, check_positive
 from levymc._trees import module
-from levymc.drifts import Drift, Evaluation
+from levymc.drifts import Drift, Evaluation, SignedLog
 
 
 class Move(NamedTuple):
@@ -93,7 +93,7 @@ class Tamed:
 
     def _by_norm(self, step_size: Array, here: Evaluation) -> Move:
         # In logarithms: a ratio of two infinities would be NaN.
-        sign, log_size = here.signed_log()
+        sign, log_size = _signed_log(here)
         log_steps = jax.tree.map(lambda size: size + jnp.log(step_size), log_size)
         log_cap = jnp.log(jnp.asarray(self.cap, step_size.dtype))
         log_factor = jax.nn.log_sigmoid(log_cap - _log_norm(log_steps))
@@ -144,7 +144,7 @@ class Split:
             return (flow.remaining > 0) & (flow.substeps < self.max_substeps)
 
         def substep(flow: _Flow, known: Evaluation | None = None) -> _Flow:
-            sign, log_size = (known or drift.evaluate(flow.position)).signed_log()
+            sign, log_size = _signed_log(known or drift.evaluate(flow.position))
             log_time = jnp.minimum(jnp.log(flow.remaining), log_cap - _largest(log_size))
             moved = jax.tree.map(
                 lambda x, s, size: (x + s * jnp.exp(size + log_time)).astype(x.dtype),
@@ -217,6 +217,16 @@ def as_integrator(integrator: Any) -> Integrator:
     check_function("integrator", integrator, remedy, 4)
     is_pytree = not jax.tree_util.all_leaves([integrator])
     return integrator if is_pytree else FromFunction(integrator)
+
+
+def _signed_log(here: Evaluation) -> SignedLog:
+    """Of an infinite number as of the largest float: a ratio of two infinities would be NaN."""
+    sign, log_size = here.signed_log()
+
+    def bounded(size: Array) -> Array:
+        return jnp.where(size == jnp.inf, jnp.log(jnp.finfo(size.dtype).max), size)
+
+    return SignedLog(sign, jax.tree.map(bounded, log_size))
 
 
 def _largest(tree: Any) -> Array:

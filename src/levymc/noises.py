@@ -16,7 +16,14 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from levymc import stable
-from levymc._checks import as_parameter, check_one_number, check_positive, is_traced, spread
+from levymc._checks import (
+    as_parameter,
+    check_interval,
+    check_one_number,
+    check_positive,
+    is_traced,
+    spread,
+)
 from levymc._trees import module
 
 _SMALLEST_TABULATED = 0.5  # α below it has no table
@@ -178,6 +185,9 @@ class Truncated(NamedTuple):
     bound: float
 
     def law(self, alpha: Any) -> IndependentLaw:
+        remedy = "The law is tabulated there; levymc.noises.independent() has every alpha."
+        low = _SMALLEST_TABULATED
+        check_interval("alpha", alpha, low, 2.0, includes_low=True, remedy=remedy)
         return IndependentLaw(jax.tree.map(lambda a: variable(a, self.bound), as_parameter(alpha)))
 
 

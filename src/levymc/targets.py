@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from levymc._checks import check_positive, check_real
+from levymc._checks import check_one_number, check_positive, check_real
 from levymc.drifts import LogDensity
 
 
@@ -76,6 +76,7 @@ def student_t(degrees: Any) -> LogDensity:
         >>> round(float(levymc.targets.student_t(1.5)(0.0)), 4)
         -1.0767
     """
+    check_one_number("degrees", degrees, "All coordinates have the same.")
     check_positive("degrees", degrees, "For infinitely many, use a Gaussian.")
     nu = float(degrees)
     height = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2

@@ -297,11 +297,37 @@ def test_other_algorithms_report_no_error_of_the_drift():
     assert jax.eval_shape(algorithm.step, jax.random.key(0), algorithm.init(0.5))[1] is not None
 
 
+def _normal(x):
+    return -x * x / 2
+
+
+IN_SIXTEEN_BITS = {
+    "panels": drifts.quadrature(_normal, 1.5),
+    "radius": drifts.quadrature(_normal, 1.5, radius=12.0),
+    "infinite radius": drifts.quadrature(_normal, 1.5, radius=np.inf),
+    "centered": drifts.centered_difference(_normal, 1.5, spacing=0.02, num_terms=3000),
+    "stable-like": drifts.stable_like(_normal, lambda x: 1.5 + 0 * x, radius=12.0),
+    "gaussian": drifts.gaussian(1.5),
+    "mixture": drifts.gaussian_mixture(1.5, [0.5, 0.5], [0.0, 0.0], 1.0),
+}
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_sixteen_bits_are_widened(dtype):
-    """They neither reach the ends of the panels nor resolve them."""
-    drift = drifts.quadrature(lambda x: -x * x / 2, 1.5)
-    found = drift.evaluate(jnp.asarray(1.0, dtype))
-    assert found.value().dtype == dtype
-    assert float(found.value()) == pytest.approx(-0.9417, rel=1e-2)
-    assert float(found.error) < 1e-3
+@pytest.mark.parametrize("name", list(IN_SIXTEEN_BITS))
+def test_sixteen_bits_are_widened(name, dtype):
+    """Two of their last digits, of the drift and of its logarithm; up to 23 % and inf before."""
+    drift, digits = IN_SIXTEEN_BITS[name], 2 * float(jnp.finfo(dtype).eps)
+    for x in (0.5, 2.0, 6.5):
+        found = drift.signed_log(jnp.asarray(x, dtype))
+        assert found.log_size.dtype == dtype
+        assert float(found.sign) == -1
+        size = (
+            mp.mpf(2) ** 0.75
+            * mp.gamma(1.25)
+            / mp.sqrt(mp.pi)
+            * x
+            * mp.hyp1f1(0.25, 1.5, x * x / 2)
+        )
+        np.testing.assert_allclose(float(found.log_size), float(mp.log(size)), digits, digits)
+    if name == "panels":
+        assert float(drift.evaluate(jnp.asarray(1.0, dtype)).error) < 1e-3

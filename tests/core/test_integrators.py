@@ -47,6 +47,17 @@ def test_the_exact_drift_makes_no_step_beyond_its_bound(name, x):
     assert float(move.displacement) * x < 0 or x == 0.1
 
 
+@pytest.mark.parametrize("name", INTEGRATORS)
+@pytest.mark.parametrize("other", [0.0, 1.0, -np.inf])
+def test_an_infinite_drift_makes_a_bounded_step(name, other):
+    """As the docstring says; before, NaN by all but the first, in user's drifts that overflow."""
+    drift = drifts.as_drift(lambda x: jnp.array([np.inf, other]) * jnp.ones_like(x))
+    move = INTEGRATORS[name](drift, jnp.zeros(2), jnp.asarray(0.1)).displacement
+    assert np.all(np.isfinite(move))
+    assert 0.25 <= float(move[0]) <= (33 * 0.25 if name == "split" else 0.5) * (1 + 1e-9)
+    assert float(move[1]) == (-float(move[0]) if np.isinf(other) else pytest.approx(0, abs=0.1))
+
+
 def test_split_follows_the_flow():
     """dx/dt = -10 x: Euler's sub-steps of at most 0.05 follow e^{-10 t} to their order."""
     drift = drifts.as_drift(lambda x: -10 * x)

@@ -101,6 +101,14 @@ def test_scale_traced_alpha_and_gradient():
     np.testing.assert_array_equal(jax.grad(stable.isotropic_logpdf)(jnp.zeros(2), alpha), 0.0)
 
 
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+def test_density_of_traced_vectors_that_are_not_finite(alpha):
+    """Before, it was that of the origin, the largest of all."""
+    x = jnp.array([[jnp.inf, 0.0], [-jnp.inf, jnp.inf], [jnp.nan, 0.0]])
+    found = jax.jit(stable.isotropic_logpdf)(x, alpha)
+    np.testing.assert_array_equal(found, [-np.inf, -np.inf, np.nan])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -204,6 +204,10 @@ def test_one_try_is_a_levy_walk():
         (lambda: levymc.proximal(lambda x: -x * x, 0.1, 2.5), ("alpha", "2.5")),
         (lambda: levymc.proximal(lambda x: -x * x, 0.1, num_tries=0), ("num_tries", "0")),
         (
+            lambda: levymc.proximal(lambda x: -x * x, 0.1, 0.3, noise=noises.truncated(9.0)),
+            ("alpha", "0.3", "independent()"),
+        ),
+        (
             lambda: levymc.proximal(lambda x: -x * x, 0.1, upper_bound=jnp.inf),
             ("upper_bound", "inf"),
         ),

@@ -315,6 +315,16 @@ def test_fourier_derivative_with_odd_and_even_sizes(size):
     np.testing.assert_allclose(derivative, 5**0.5 * wave, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [int, jnp.float16])
+@pytest.mark.parametrize("gamma", [-0.5, 0.5])
+def test_fourier_derivative_of_other_numbers(dtype, gamma):
+    """Before, the frequencies were rounded to integers with the values: all results were zero."""
+    wave = jnp.array([0, 1, 0, -1] * 4)
+    derivative = riesz.fourier_derivative(wave.astype(dtype), gamma, spacing=1.0)
+    assert derivative.dtype == (jnp.float16 if dtype is jnp.float16 else jnp.result_type(float))
+    np.testing.assert_allclose(derivative, (np.pi / 2) ** gamma * wave, rtol=1e-3, atol=1e-3)
+
+
 def test_fourier_derivative_refuses_a_mean_for_negative_orders():
     x, spacing = circle()
     with pytest.raises(ValueError, match="mean"):
@@ -330,6 +340,23 @@ def test_fourier_derivative_traces_at_negative_orders():
 
     np.testing.assert_allclose(jax.jit(evaluate)(values), evaluate(values), rtol=0, atol=1e-14)
     assert np.all(np.isfinite(jax.jit(evaluate)(values + 1.0)))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_derivatives_in_sixteen_bits(dtype):
+    """Before, off by up to a third: the k of a long sum are not among the numbers of sixteen."""
+    x, digits = jnp.asarray(1.0, dtype), 2 * float(jnp.finfo(dtype).eps)
+
+    def bell(u):
+        return jnp.exp(-u * u / 2)
+
+    found = riesz.derivative_of_potential(bell, x, 1.5, radius=12.0)
+    assert found.dtype == dtype
+    expected = riesz.derivative_of_potential(bell, 1.0, 1.5, radius=12.0)
+    np.testing.assert_allclose(float(found), expected, rtol=digits)
+    found = riesz.centered_difference(jax.grad(bell), x, -0.5, spacing=0.01, num_terms=3000)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(float(found), expected, rtol=digits)
 
 
 # --- Gauss–Jacobi -------------------------------------------------------------------------------

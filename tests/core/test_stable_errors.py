@@ -117,6 +117,17 @@ def test_sampler_refuses_shape(shape):
     assert_refused(lambda: stable.sample_isotropic(KEY, 1.5, shape), "shape", text)
 
 
+@pytest.mark.parametrize("alpha", [1.5, jnp.asarray(1.5)])
+def test_truncated_draws_have_one_bound(alpha):
+    """Before, draws of several bounds were one and the same number."""
+    with pytest.raises(TypeError, match="`bound` must be one number, got an array of shape"):
+        stable.sample_truncated(KEY, alpha, np.ones(2))
+
+
+def test_isotropic_laws_broadcast():
+    assert_refused(lambda: stable.sample_isotropic(KEY, jnp.full(3, 1.5), (2, 3)), "alpha", "(3,)")
+
+
 def test_isotropic_needs_a_vector_axis():
     assert_refused(lambda: stable.sample_isotropic(KEY, 1.5, ()), "shape", "()")
 

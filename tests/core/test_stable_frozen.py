@@ -128,6 +128,22 @@ def test_seeds_of_either_kind():
     np.testing.assert_array_equal(draws, expected)
 
 
+@pytest.mark.parametrize("name", ["alpha", "loc", "scale"])
+@pytest.mark.parametrize("size", [(), 1, (4, 1), 3])
+def test_each_entry_has_a_draw_of_its_own(name, size):
+    """Before, entries of different `loc` shared one."""
+    law = stable.symmetric(**{"alpha": 1.5, name: np.full(3, 1.5)})
+    draws = law.rvs(size, random_state=0)
+    assert draws.shape == np.broadcast_shapes(np.empty(size).shape, (3,))
+    assert len(np.unique(draws)) == draws.size
+
+
+@pytest.mark.parametrize("name", ["alpha", "loc", "scale"])
+def test_a_size_that_does_not_fit_is_refused(name):
+    with pytest.raises(ValueError, match=f"`{name}` must broadcast against the shape"):
+        stable.symmetric(**{"alpha": 1.5, name: np.full(3, 1.5)}).rvs(2)
+
+
 def test_it_is_a_pytree_that_can_be_differentiated():
     def total(law):
         return jnp.sum(law.logpdf(jnp.asarray([0.5, 4.0])))

@@ -341,6 +341,24 @@ def test_shape_and_dtype(shape, dtype):
         assert stable.sample(key_of("shape"), 1.5, shape, dtype=jnp.dtype(dtype)).shape == shape
 
 
+@pytest.mark.parametrize("name", ["alpha", "scale"])
+def test_isotropic_vectors_of_several_laws_differ(name):
+    """Before, laws that `shape` did not ask for shared the numbers of one vector."""
+    given = {"alpha": 1.5, name: np.full(3, 1.5)}
+    draws = stable.sample_isotropic(key_of("several"), shape=(4, 1, 2), **given)
+    assert draws.shape == (4, 3, 2)
+    assert len(np.unique(draws)) == draws.size
+
+
+def test_motions_are_at_zero_at_time_zero():
+    """Before, NaN where the increment overflows: 1 % of them at this α in float32."""
+    times = np.array([0.0, 1.0], np.float32)
+    motions = stable.levy_motion(key_of("zero"), 0.05, times, (2000,))
+    np.testing.assert_array_equal(motions[:, 0], 0.0)
+    assert np.any(np.isinf(motions[:, 1]))
+    assert not np.any(np.isnan(motions))
+
+
 def test_default_dtype_follows_jax():
     assert stable.sample(key_of("dtype"), 1.5, (DRAWS,)).dtype == jnp.zeros(()).dtype
     assert traced_shape(1.5).dtype == jnp.zeros(()).dtype

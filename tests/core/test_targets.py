@@ -87,6 +87,7 @@ def test_the_dtype_that_comes_in_goes_out(target, shape, dtype):
     ("make", "words"),
     [
         (lambda: targets.student_t(0.0), ("degrees", "0.0")),
+        (lambda: targets.student_t([1.0, 2.0]), ("degrees", "one number")),
         (lambda: targets.gaussian_mixture([1.0, -1.0], [0.0, 1.0], 1.0), ("weights", "-1.0")),
         (lambda: targets.gaussian_mixture([1.0], [0.0, 1.0], 1.0), ("means", "(1,)", "(2,)")),
         (lambda: targets.gaussian_mixture([1.0], [jnp.inf], 1.0), ("means", "inf")),

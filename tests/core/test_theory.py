@@ -99,6 +99,28 @@ def test_an_answer_is_neither_true_nor_false():
         bool(theory.check_schedule(0.1))
 
 
+@pytest.mark.parametrize("logdensity_fn", [lambda x: x - jnp.exp(x), lambda x: -jnp.cosh(x)])
+def test_smooth_targets_whose_slopes_overflow_look_smooth(logdensity_fn):
+    """Log-Weibull and cosh.  Before, 0 · inf far out was "none" of a derivative of f, and a
+    warning of NumPy's."""
+    assert theory.check_smoothness(logdensity_fn).looks
+    assert theory.check_tail(logdensity_fn).looks
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shown"),
+    [
+        (lambda n: 0.1 - 0.002 * n, "got -0.0.* at step 5"),
+        (lambda n: jnp.where(n > 100, jnp.nan, 0.1), "got nan at step 1"),
+        (lambda n: 1.1**n, "got inf at step"),
+    ],
+)
+def test_steps_that_no_sampler_takes_are_refused(schedule, shown):
+    """Before, a warning of NumPy's, and "η_n changes like n^inf"."""
+    with pytest.raises(ValueError, match=f"`schedule` must be positive and finite.*{shown}"):
+        theory.check_schedule(schedule)
+
+
 # H2, Lipschitz, A1
 
 

@@ -1,5 +1,6 @@
 r"""The drift b̃ of truncated centred differences."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from ._drift import (
     gradient,
     is_gaussian,
     signed_log_sum,
+    widened,
 )
 
 
@@ -85,7 +87,7 @@ class CenteredDifference(Drift):
         return Evaluations(density=1, gradient=2 * self.num_terms + 1)
 
     def evaluate(self, position: Position) -> SignedLog:
-        return _evaluate(as_now(self, position), position)
+        return widened(partial(_evaluate, as_now(self, position)), position)
 
 
 @jax.jit  # step by step it would be slow

@@ -190,6 +190,26 @@ def check_position(logdensity_fn: LogDensity, position: Position) -> None:
     check_scalar_output("logdensity_fn", logdensity_fn, position)
 
 
+def widened(evaluate: Callable[[Position], Evaluation], position: Position) -> Any:
+    """What `evaluate` gives in 32 bits at least, in the dtypes of the position.
+
+    Sixteen bits neither number the terms of a long sum nor hold those that cancel in it.
+    """
+    check_floating("position", position)
+    dtypes = jax.tree.map(jnp.result_type, position)
+    wide = jax.tree.map(
+        lambda x, own: jnp.asarray(x, jnp.promote_types(own, jnp.float32)), position, dtypes
+    )
+
+    def narrowed(part: Any) -> Any:
+        if isinstance(part, SignedLog):
+            return SignedLog(*map(narrowed, part))
+        return jax.tree.map(lambda leaf, own: leaf.astype(own), part, dtypes)
+
+    found = evaluate(wide)
+    return type(found)(*map(narrowed, found))
+
+
 def signed_log_sum(
     sign: Float[Array, "... n"], log_size: Float[Array, "... n"]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:

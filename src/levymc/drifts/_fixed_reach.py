@@ -1,5 +1,6 @@
 """The exact drift by one Gauss–Jacobi rule, as far as it is told to look."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from levymc._trees import module
 from levymc.riesz import KernelQuadrature, KernelRule, kernel_quadrature
 
 from ._coordinates import Coordinates, coordinates
-from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
+from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum, widened
 
 WIDE = ("float32", "float64")
 
@@ -67,14 +68,13 @@ class FixedReach(Drift):
         return Evaluations(2 * self.num_nodes + 1, int(dict(self.anchored)["float64"]))
 
     def evaluate(self, position: Position) -> SignedLog:
-        return _evaluate(as_now(self, position), position)
+        return widened(partial(_evaluate, as_now(self, position)), position)
 
 
 @jax.jit  # step by step it would be slow
 def _evaluate(drift: FixedReach, position: Position) -> SignedLog:
     place = coordinates(drift.logdensity_fn, position)
-    fits = dict(drift.anchored)
-    anchored = fits.get(str(place.flat.dtype), fits["float32"])
+    anchored = dict(drift.anchored)[str(place.flat.dtype)]
     within, to_infinity = (
         place.by_coordinate(KernelQuadrature, rules, position) for rules in drift.rules[anchored]
     )

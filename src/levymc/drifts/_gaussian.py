@@ -1,6 +1,7 @@
 r"""The exact drift of Gaussian targets, in closed form."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,14 +11,13 @@ from jaxtyping import Array
 from levymc._checks import (
     as_parameter,
     check_alpha,
-    check_floating,
     check_positive,
     check_real,
     spread,
 )
 from levymc._trees import module
 
-from ._drift import Drift, Evaluations, Position, SignedLog
+from ._drift import Drift, Evaluations, Position, SignedLog, widened
 from ._kummer import log_kummer
 
 
@@ -59,8 +59,7 @@ class Gaussian(Drift):
     evaluations = Evaluations(density=0, gradient=0)
 
     def evaluate(self, position: Position) -> SignedLog:
-        check_floating("position", position)
-        return _evaluate(self, jax.tree.map(jnp.asarray, position))
+        return widened(partial(_evaluate, self), position)
 
 
 @jax.jit  # step by step it would be slow

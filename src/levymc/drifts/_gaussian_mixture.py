@@ -1,5 +1,6 @@
 r"""The exact drift of mixtures of Gaussians, in closed form."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from levymc._checks import (
 )
 from levymc._trees import module
 
-from ._drift import Drift, Evaluations, Position, SignedLog, signed_log_sum
+from ._drift import Drift, Evaluations, Position, SignedLog, signed_log_sum, widened
 from ._gaussian import gaussian_signed_log
 
 
@@ -71,10 +72,10 @@ class GaussianMixture(Drift):
 
     def evaluate(self, position: Position) -> SignedLog:
         check_floating("position", position)
-        x, shape = jnp.asarray(position), np.shape(self.means)
-        if x.shape != shape[1:]:
-            raise ValueError(f"`position` must have shape {shape[1:]}, got {x.shape}.")
-        return _evaluate(self, x)
+        found, shape = np.shape(position), np.shape(self.means)
+        if found != shape[1:]:
+            raise ValueError(f"`position` must have shape {shape[1:]}, got {found}.")
+        return widened(partial(_evaluate, self), position)
 
 
 @jax.jit  # step by step it would be slow

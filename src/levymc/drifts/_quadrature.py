@@ -1,6 +1,7 @@
 r"""The exact drift b, by quadrature of the density."""
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,10 +30,10 @@ from ._drift import (
     Evaluations,
     LogDensity,
     Position,
-    SignedLog,
     check_position,
     gradient,
     is_gaussian,
+    widened,
 )
 from ._exploration import MOST_CENTERS, explored, explored_number
 from ._fixed_reach import fixed_reach
@@ -186,13 +187,7 @@ class Quadrature(Drift):
     def evaluate(self, position: Position) -> Estimated:
         check_floating("position", position)
         whole = dataclasses.replace(self, logdensity_fn=as_partial(self.logdensity_fn))
-        found = _evaluate(as_now(whole, position), jax.tree.map(_widened, position))
-
-        def narrowed(part: Any) -> Any:
-            return jax.tree.map(lambda leaf, x: leaf.astype(jnp.result_type(x)), part, position)
-
-        sign, log_size = map(narrowed, found.numbers.signed_log())
-        return Estimated(SignedLog(sign, log_size), narrowed(found.error))
+        return widened(partial(_evaluate, as_now(whole, position)), position)
 
     def prepared(self, positions: Any) -> "Quadrature":
         if self.kind == "given" or is_traced((self, positions)):
@@ -234,11 +229,6 @@ class Quadrature(Drift):
             is_singular=landscape.is_singular,
             log_mass=landscape.log_mass,
         )
-
-
-def _widened(leaf: Any) -> Array:
-    """In 32 bits at least: sixteen do not reach the ends of the panels."""
-    return jnp.asarray(leaf, jnp.promote_types(jnp.result_type(leaf), jnp.float32))
 
 
 def _columns(positions: Any) -> np.ndarray:

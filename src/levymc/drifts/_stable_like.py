@@ -12,7 +12,7 @@ from levymc._checks import as_parameter, check_count, check_function, check_posi
 from levymc._trees import module
 
 from ._coordinates import Coordinates, coordinates
-from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum
+from ._drift import Drift, Evaluations, LogDensity, Position, SignedLog, signed_log_sum, widened
 
 AlphaFunction = Callable[[Any], Any]  # of a position, one number in (1, 2)
 _NUM_GAUSS = 12  # nodes of a panel
@@ -80,6 +80,9 @@ class StableLike(Drift):
         return Evaluations(density=2 * nodes + 1, gradient=1)
 
     def evaluate(self, position: Position) -> SignedLog:
+        return widened(self._evaluate, position)
+
+    def _evaluate(self, position: Position) -> SignedLog:
         place = coordinates(self.logdensity_fn, position)
         index = coordinates(
             lambda where: jnp.asarray(self.alpha_fn(where), place.flat.dtype), position

@@ -58,8 +58,7 @@ def centered_difference(
     """
     check_positive("spacing", spacing, "It is h, the distance between the points of the sum.")
     positive = coefficients(gamma, num_terms)
-    points = jnp.asarray(x)
-    points = points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(float)
+    points, dtype = wide_points(x)
     check_scalar_output("f", f, jnp.zeros_like(points, shape=()))
     h = jnp.asarray(spacing, points.dtype)
     both = jnp.concatenate([positive[:0:-1], positive]).astype(points.dtype)
@@ -68,7 +67,14 @@ def centered_difference(
     def at(point: Array) -> Array:
         return h**-gamma * jnp.sum(both * jax.vmap(f)(point - offsets))
 
-    return jax.vmap(at)(points.ravel()).reshape(points.shape)
+    return jax.vmap(at)(points.ravel()).reshape(points.shape).astype(dtype)
+
+
+def wide_points(x: ArrayLike) -> tuple[Array, Any]:
+    """Real numbers in 32 bits at least, as a sum of many terms asks for, and their own dtype."""
+    points = jnp.asarray(x)
+    points = points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(float)
+    return points.astype(jnp.promote_types(points.dtype, jnp.float32)), points.dtype
 
 
 def coefficients(gamma: ArrayLike, num_terms: Any) -> Float[Array, " terms"]:

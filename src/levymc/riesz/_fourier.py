@@ -41,6 +41,9 @@ def fourier_derivative(values: ArrayLike, gamma: Any, *, spacing: ArrayLike) -> 
     check_interval("gamma", gamma, -1.0, 2.0, includes_low=False, remedy=GAMMA_REMEDY)
     check_positive("spacing", spacing, "It is the distance between the points of the grid.")
     samples = jnp.asarray(values)
+    is_whole = jnp.issubdtype(samples.dtype, jnp.integer)
+    dtype = jnp.result_type(float) if is_whole else samples.dtype
+    samples = samples.astype(jnp.promote_types(dtype, jnp.float32))  # no transform is of sixteen
     if samples.ndim != 1:
         raise ValueError(f"`values` must be a vector, got shape {samples.shape}. Use jax.vmap.")
     if not is_traced((values, gamma)) and float(gamma) < 0:
@@ -48,7 +51,7 @@ def fourier_derivative(values: ArrayLike, gamma: Any, *, spacing: ArrayLike) -> 
     frequencies = 2 * jnp.pi * jnp.fft.rfftfreq(samples.size, spacing).astype(samples.dtype)
     multiplier = jnp.where(frequencies > 0, frequencies, 1.0) ** gamma
     multiplier = jnp.where((frequencies > 0) | (jnp.asarray(gamma) == 0), multiplier, 0.0)
-    return jnp.fft.irfft(multiplier * jnp.fft.rfft(samples), n=samples.size)
+    return jnp.fft.irfft(multiplier * jnp.fft.rfft(samples), n=samples.size).astype(dtype)
 
 
 def _check_mean(samples: np.ndarray) -> None:

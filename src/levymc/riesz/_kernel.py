@@ -23,7 +23,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from levymc._checks import check_positive, check_scalar_output, is_traced
 
-from ._centered_difference import gamma_on_host
+from ._centered_difference import gamma_on_host, wide_points
 from ._gauss_jacobi import gauss_jacobi, unchecked_rule
 
 
@@ -147,11 +147,10 @@ def derivative_of_potential(
     """
     check_positive("radius", radius, "It is how far from x the function is looked at.")
     rule = gauss_jacobi(alpha, num_nodes)
-    points = jnp.asarray(x)
-    points = points if jnp.issubdtype(points.dtype, jnp.floating) else points.astype(float)
+    points, dtype = wide_points(x)
     check_scalar_output("f", f, jnp.zeros_like(points, shape=()))
     if not is_traced(alpha) and float(alpha) == 2.0:
-        return jax.vmap(jax.grad(f))(points.ravel()).reshape(points.shape)
+        return jax.vmap(jax.grad(f))(points.ravel()).reshape(points.shape).astype(dtype)
     nodes = (radius * rule.nodes).astype(points.dtype)
     mass = kernel_constant(alpha) * radius ** (2 - alpha)
     weights = (mass * rule.weights / nodes).astype(points.dtype)
@@ -160,4 +159,4 @@ def derivative_of_potential(
     def at(point: Array) -> Array:
         return jnp.sum(weights * (along(point + nodes) - along(point - nodes)))
 
-    return jax.vmap(at)(points.ravel()).reshape(points.shape)
+    return jax.vmap(at)(points.ravel()).reshape(points.shape).astype(dtype)

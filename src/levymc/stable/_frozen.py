@@ -143,7 +143,10 @@ class SymmetricLaw:
             )
         shape = self.shape if size is None else check_shape("size", size)
         chosen = check_key(key) if key is not None else _key_of(random_state)
-        draws = self.loc + sample(chosen, self.alpha, shape, scale=self.scale)
+        for name in ("alpha", "loc", "scale"):
+            check_broadcast(name, getattr(self, name), shape)
+        full = np.broadcast_shapes(shape, self.shape)  # a draw for each `loc`, too
+        draws = self.loc + sample(chosen, self.alpha, full, scale=self.scale)
         return draws if key is not None else np.asarray(draws)[()]
 
     @staticmethod

@@ -96,11 +96,14 @@ def isotropic_logpdf(x: ArrayLike, alpha: ArrayLike, scale: ArrayLike = 1.0) -> 
 
 
 def _length(vectors: Array) -> Array:
-    """Euclidean norms, which do not overflow; of derivative 0 at the origin."""
+    """Euclidean norms, which do not overflow; of derivative 0 at the origin.
+
+    That of a vector that is not finite is infinite or NaN.
+    """
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(vectors), axis=-1, initial=0.0))
-    unit = jnp.where(largest > 0, largest, 1.0)
+    unit = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1.0)
     square = jnp.sum((vectors / unit[..., None]) ** 2, axis=-1)
-    is_away = square > 0
+    is_away = square != 0
     return jnp.where(is_away, jnp.sqrt(jnp.where(is_away, square, 1.0)) * unit, 0.0)
 
 

@@ -13,6 +13,7 @@ from levymc._checks import (
     check_broadcast,
     check_interval,
     check_key,
+    check_one_number,
     check_positive,
     check_real,
     check_shape,
@@ -115,6 +116,7 @@ def sample_truncated(
     """
     key = check_key(key)
     check_interval("alpha", alpha, 0.5, 2.0, includes_low=True, remedy="2 is Gaussian.")
+    check_one_number("bound", bound, "Draw for each one.")
     check_positive("bound", bound, "It is the largest size of a draw.")
     out_dtype = check_dtype(dtype)
     sizes = check_shape("shape", shape)
@@ -158,15 +160,18 @@ def sample_isotropic(
     key = check_key(key)
     check_interval("alpha", alpha, 0.0, 2.0, includes_low=False, remedy="2 is Gaussian.")
     check_positive("scale", scale, SCALE_REMEDY)
-    full_shape = check_shape("shape", shape)
-    if not full_shape:
+    sizes = check_shape("shape", shape)
+    if not sizes:
         raise ValueError("`shape` must have a last axis, the vector, got (). Give (dimension,).")
+    for name, value in (("alpha", alpha), ("scale", scale)):
+        check_broadcast(name, value, sizes[:-1])
+    vectors = jnp.broadcast_shapes(sizes[:-1], jnp.shape(alpha), jnp.shape(scale))
     out_dtype = check_dtype(dtype)
     wide = wide_dtype(out_dtype)
     key_time, key_direction = jax.random.split(key)
-    normals = jax.random.normal(key_direction, full_shape, wide)
+    normals = jax.random.normal(key_direction, (*vectors, sizes[-1]), wide)
     known = nan_outside(jnp.asarray(alpha, wide), 0.0, 2.0, includes_low=False)
-    log_time = log_positive_stable(key_time, known / 2, full_shape[:-1])
+    log_time = log_positive_stable(key_time, known / 2, vectors)
     radius = math.sqrt(2.0) * jnp.exp(log_time / 2) * jnp.asarray(scale, wide)
     return (radius[..., None] * normals).astype(out_dtype)
 
@@ -206,7 +211,8 @@ def levy_motion(
     full_shape = (*check_shape("shape", shape), grid.size)
     increments = sample(key, alpha, full_shape, dtype=grid.dtype)
     lengths = durations ** (1 / jnp.asarray(alpha, grid.dtype))
-    return jnp.cumsum(lengths * increments, axis=-1)
+    # At time 0 the motion is at 0, also where the increment that was drawn overflows.
+    return jnp.cumsum(jnp.where(lengths == 0, 0, lengths * increments), axis=-1)
 
 
 def _standard(key: Array, alpha: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:

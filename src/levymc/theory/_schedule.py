@@ -130,8 +130,15 @@ def _sampled(schedule: Any) -> tuple[np.ndarray, np.ndarray]:
     places = np.modf(np.arange(SAMPLES) * (np.sqrt(5) - 1) / 2)[0]
     first = 2.0 ** np.arange(OCTAVES)
     steps = np.floor(first[:, None] * (1 + places)).astype(np.int32)
-    sizes = jax.jit(jax.vmap(schedule))(jnp.asarray(steps.ravel()))
-    return first, np.broadcast_to(sizes, steps.size).reshape(steps.shape).astype(np.float64)
+    found = jax.jit(jax.vmap(schedule))(jnp.asarray(steps.ravel()))
+    sizes = np.broadcast_to(found, steps.size).reshape(steps.shape).astype(np.float64)
+    wrong = ~(np.isfinite(sizes) & (sizes >= 0))
+    if np.any(wrong):
+        raise ValueError(
+            f"`schedule` must be positive and finite at every step, got {sizes[wrong][0]:g} at "
+            f"step {steps[wrong][0]}. H1 is about steps that a sampler takes."
+        )
+    return first, sizes  # zero is what falls below all floats
 
 
 def _trend(logs: np.ndarray) -> float:

@@ -108,18 +108,21 @@ def check_tail(
 def log_slope(logdensity_fn: LogDensity, points: np.ndarray) -> np.ndarray:
     """log |f| = log φ + log |∂ log φ|, -inf where φ vanishes."""
     values, slopes = compiled(jax.value_and_grad(logdensity_fn))(points)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # where φ vanishes ∂ log φ may be infinite
         return np.where(np.isneginf(values), -np.inf, values + np.log(np.abs(slopes)))
 
 
 def f_and_derivatives(logdensity_fn: LogDensity, highest: float) -> Derivatives:
-    """f and its derivatives up to order three, for φ / e^highest; zero where φ is."""
+    """f and its derivatives up to order three, for φ / e^highest; zero where that underflows.
+
+    There a derivative of log φ may be infinite, and its product with φ NaN.
+    """
     orders: list[Callable[[Any], Any]] = [lambda x: jnp.exp(logdensity_fn(x) - highest)]
     for _ in range(ORDERS):
         orders.append(jax.grad(orders[-1]))
 
     def at(x: Any) -> list[Any]:
-        is_outside = jnp.isneginf(logdensity_fn(x))
+        is_outside = orders[0](x) == 0
         return [jnp.where(is_outside, 0.0, f(x)) for f in orders[1:]]
 
     return compiled(at)
