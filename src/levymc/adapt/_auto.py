@@ -49,6 +49,7 @@ from ._many import (
 from ._met import more_than
 from ._outcome import NO_EVIDENCE, Account, AutoResult, FoundModes, counted, in_digits, written
 from ._reference import Fit, laplace
+from ._rounding import rounding
 from ._search import num_parts, searched
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
@@ -559,6 +560,7 @@ class _Run:
     ) -> AutoResult:
         if result.is_interrupted and result.num_draws:
             reasons.insert(0, "The run was interrupted: fewer draws than planned.")
+        reasons += rounding(self.target, result)
         fields = {name.name: getattr(result, name.name) for name in dataclasses.fields(Result)}
         made = AutoResult(
             **fields,
