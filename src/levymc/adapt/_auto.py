@@ -37,6 +37,7 @@ from ._many import (
     adapt_ladder,
     basins_of,
     components_of,
+    disagreeing,
     doubted,
     draw,
     draws_of,
@@ -483,7 +484,9 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
-        reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
+        reasons = [*self.reasons, *without_slope(modes), *single.notes]
+        reasons += disagreeing(draws, np.zeros(draws.shape[:2], int), 1, "chains")
+        reasons += too_few(draws)
         reasons += filter(None, [more_than(single.evidence, modes.met)])
         if not modes.num_modes:
             reasons.insert(0, NO_TOP)
