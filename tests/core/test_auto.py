@@ -23,7 +23,7 @@ import levymc
 from levymc import diagnostics
 from levymc.adapt import _auto, _many, _search
 from levymc.adapt._auto import slopes_at, smooth_starts
-from levymc.adapt._many import too_few
+from levymc.adapt._many import disagreeing, too_few
 from levymc.adapt._outcome import counted, in_digits
 from levymc.adapt._stages import identity_of
 from levymc.adapt._target import Target
@@ -558,6 +558,40 @@ def test_draws_that_are_worth_few_are_flagged():
     points[..., 1] = np.cumsum(points[..., 1], axis=1)
     (reason,) = too_few(points)
     assert "worth only" in reason
+
+
+def test_a_chain_in_a_spike_amid_the_others_disagrees_with_them():
+    """It has their median: of four chains of NUTS one stayed there, with no warning.
+
+    Independent draws come to 1.05 where 2000 have a tenth of the variance between chains: less than
+    one in 1e100 runs, by the χ² law of three degrees.
+    """
+    points = np.random.default_rng(0).normal(size=(4, 2000, 2))
+    alike = np.zeros(points.shape[:2], int)
+    assert disagreeing(points, alike, 1, "chains") == []
+    points[0] *= 0.05
+    (reason,) = disagreeing(points, alike, 1, "chains")
+    assert reason.startswith("The 4 chains disagree")
+    points[0] += 1.0
+    assert disagreeing(points, alike, 1, "chains")
+
+
+@pytest.mark.nightly
+def test_auto_flags_chains_that_stay_in_a_spike_or_out_of_it():
+    """Or it weighs the spike: two systems of three tenths of the mass, one of 0.05 times the width.
+
+    No draws with a share of the spike beyond 0.2 and 0.4 go without a warning.
+    """
+
+    def spike(x):
+        narrow = -jnp.sum(x**2) / (2 * 0.05**2) - 2 * jnp.log(0.05)
+        wide = -jnp.sum(x**2) / 2
+        return jnp.logaddexp(jnp.log(0.7) + wide, jnp.log(0.3) + narrow)
+
+    starts = jax.random.normal(jax.random.key(8), (4, 2), jnp.float32)
+    run = levymc.auto(spike, jax.random.key(0), starts, budget=20_000, progress=False)
+    share = np.mean(np.linalg.norm(run.positions, axis=-1) < 0.15)
+    assert run.warnings or 0.2 < share < 0.4
 
 
 @pytest.mark.nightly

@@ -236,3 +236,13 @@ def test_others_are_refused():
         adapt.warm_up(levymc.fla(scaled_normal, 0.1), KEY, STARTS, budget=1000)
     with pytest.raises(ValueError, match="at least"):
         adapt.warm_up(levymc.mafla(scaled_normal, 0.1), KEY, STARTS, budget=10)
+
+
+@pytest.mark.parametrize(
+    "density", [lambda x: -(x[0] ** 2) / 2, lambda x: jax.nn.log_sigmoid(x[0])]
+)
+def test_a_density_that_does_not_fall_is_refused_by_its_name(density):
+    """It was said that draws, or starts, had to be finite."""
+    starts = jnp.ones((4, 2), jnp.float32)
+    with pytest.raises(ValueError, match="`logdensity_fn` must fall far out"):
+        _warm_up.one_mode(density, jax.random.key(0), starts, budget=20_000)

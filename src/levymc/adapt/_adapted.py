@@ -13,6 +13,7 @@ from levymc.run import Result
 
 from ._tail_map import flat_draws
 
+ENDLESS = 1e15  # no draws are as far out, of a law that computers can tell
 NORMAL_LEVELS = (0.158655, 0.841345)  # of a normal law, one standard deviation from its middle
 
 
@@ -83,3 +84,13 @@ def too_small(budget: int, least: int) -> ValueError:
         f"`budget` must be at least {least} for these chains, got {budget}. "
         "Give more, or fewer chains."
     )
+
+
+def refuse_endless(points: np.ndarray) -> None:
+    """Refuse a density that does not fall, before numbers overflow."""
+    reach = float(np.max(np.abs(points), initial=0.0))
+    if not reach < ENDLESS:
+        raise ValueError(
+            f"`logdensity_fn` must fall far out, got one where draws went as far as {reach:.1g}: "
+            "it is flat, or has no finite integral. Give one that has."
+        )

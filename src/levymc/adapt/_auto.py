@@ -37,6 +37,7 @@ from ._many import (
     adapt_ladder,
     basins_of,
     components_of,
+    disagreeing,
     doubted,
     draw,
     draws_of,
@@ -49,6 +50,7 @@ from ._many import (
 from ._met import more_than
 from ._outcome import NO_EVIDENCE, Account, AutoResult, FoundModes, counted, in_digits, written
 from ._reference import Fit, laplace
+from ._rounding import rounding
 from ._search import num_parts, searched
 from ._single import sample_one_mode
 from ._stages import identity_of, working_in
@@ -482,7 +484,9 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
-        reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
+        reasons = [*self.reasons, *without_slope(modes), *single.notes]
+        reasons += disagreeing(draws, np.zeros(draws.shape[:2], int), 1, "chains")
+        reasons += too_few(draws)
         reasons += filter(None, [more_than(single.evidence, modes.met)])
         if not modes.num_modes:
             reasons.insert(0, NO_TOP)
@@ -559,6 +563,7 @@ class _Run:
     ) -> AutoResult:
         if result.is_interrupted and result.num_draws:
             reasons.insert(0, "The run was interrupted: fewer draws than planned.")
+        reasons += rounding(self.target, result)
         fields = {name.name: getattr(result, name.name) for name in dataclasses.fields(Result)}
         made = AutoResult(
             **fields,

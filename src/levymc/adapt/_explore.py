@@ -15,6 +15,7 @@ from levymc import stable
 from levymc._checks import check_count, check_key
 from levymc.drifts import LogDensity
 
+from ._falls import Falls, climbed, fallen, seen_covariance
 from ._met import NOTHING, log_volumes, met, together
 from ._relax import EXPLAINED, KNOWN, NEAR, TOP, Known, Relaxed, relax, steps_of
 from ._target import Target, check_support, checked_starts
@@ -30,6 +31,7 @@ AT_A_DISTANCE = 0.12  # of all jumps lead there, for each unit of log distance
 PATIENCE = 0.08  # of the budget may pass without a new mode
 FLOOR = 1e-5  # of the curvatures, in units of the largest
 SOFT, LOWEST = 0.01, 1e-10  # below it they differ by this power, down to that part of it
+NO_CURVATURE = 1e-25  # at all, as at the top of −x⁴: then a width is seen where log φ has fallen
 POLISHED = 0.01  # nats that a Newton step would still gain
 MOST_POLISHING = 6
 NUM_BETWEEN = 7  # points on the segment between two modes
@@ -41,6 +43,11 @@ NEGLIGIBLE = 12.0  # nats of log mass below the best
 OFTEN = 0.05  # of all hits: then a mode is no small one, and its mass is in its tails
 ROUGH_DEPTH = 20.0  # nats, and one for each coordinate, below the best: places that may matter
 HOPELESS = 100.0  # of them, by Newton's own estimate: then a point is not polished
+UNCOVERED = 5.0  # nats of log φ above what the modes that are known make of a place
+FURTHER = 16.0  # times the scale of a known mode: the longest steps from a place with no curvature
+MOST_SMOOTH = 2  # such places that turn out to be neither kinks nor edges, before none is tried
+TOO_HEAVY = 6.0  # nats by which a mode is above all that jumps met: then it is too wide
+FEWEST_MET = 64  # jumps, to say so
 MANY = 64
 TOO_MANY = 256
 MOST_NEIGHBOURS = 300
@@ -202,6 +209,7 @@ def go_on(
         before = target.evaluations
         left = int(budget) - (before - begin)
         jumps.unexplained = atlas.relax_unexplained(jumps.batch(atlas.modes, left))
+        atlas.narrow()
         jumps.learn(len(atlas.modes) - known, target.evaluations - before)
         if len(atlas.modes) != known:
             known, last = len(atlas.modes), target.evaluations
@@ -215,6 +223,7 @@ class Mode(NamedTuple):
     """A top, its curvature, and factors of it: covariance = factor factorᵀ.
 
     is_strict: whether it is a top beyond doubt; see `_is_top`.
+    is_measured: whether its width was seen, not told by its curvature.
     """
 
     location: np.ndarray
@@ -224,6 +233,7 @@ class Mode(NamedTuple):
     whitening: np.ndarray
     times_found: int
     is_strict: bool = True
+    is_measured: bool = False
 
     @property
     def scale(self) -> float:
@@ -356,6 +366,8 @@ class Atlas:
         self.num_relaxations = self.num_lost = self.num_rough = 0
         self.climbed = self.climbing = 0
         self.met = NOTHING
+        self.ends: list[tuple[np.ndarray, float]] = []  # of climbs that are no tops
+        self.num_smooth = 0  # of those that were looked at, and are none
 
     @classmethod
     def of(cls, target: Target, modes: Modes) -> "Atlas":
@@ -393,6 +405,7 @@ class Atlas:
             numbers += self._enter_all(filled[part], widths[part], min(BATCH, size - begin), most)
         self.climbed += size
         self.climbing += self.target.evaluations - begun
+        self._settle()
         return np.array(numbers, int)
 
     def _is_relevant(self) -> np.ndarray:
@@ -462,6 +475,8 @@ class Atlas:
             elif found.outcome[place] == TOP and np.all(np.abs(found.point[place]) < 1e15):
                 number = self.enter(found.point[place], found.value[place], found.gradient[place])
             self.num_lost += number == LOST_AT
+            if number == LOST_AT and np.isfinite(found.value[place]):
+                self.ends.append((found.point[place], float(found.value[place])))
             numbers.append(number)
         return numbers
 
@@ -544,6 +559,8 @@ class Atlas:
             covariance = inverse_curvature(hessian)
             gain = gradient @ covariance @ gradient / 2
             if gain < POLISHED:
+                if not np.abs(hessian).max() > NO_CURVATURE:
+                    covariance = seen_covariance(self.target, point, value)
                 found = _mode(point, value, covariance)
                 is_strict = _is_top(gradient, hessian)
                 return None if found is None else found._replace(is_strict=is_strict)
@@ -557,6 +574,62 @@ class Atlas:
                 return None
             point, value, gradient = steps[best], values[best], gradients[best]
         return None
+
+    def _settle(self) -> None:
+        """Enter kinks and edges to which climbs came, where no mode that is known explains φ.
+
+        Nothing climbs to them by slopes; modes as they are have no curvature.
+        """
+        ends, self.ends = self.ends, []
+        for point, value in sorted(ends, key=lambda end: -end[1]):
+            if self.modes and self.num_smooth < MOST_SMOOTH and self._is_uncovered(point, value):
+                scale = FURTHER * max(mode.scale for mode in self.modes)
+                found = climbed(self.target, point, value, scale * np.eye(len(point)))
+                mode = _fallen_mode(found, scale * np.eye(len(point)))
+                if found.is_sharp and mode is not None:
+                    self.add(mode)
+                    self.num_lost -= 1
+                else:
+                    self.num_smooth += 1
+
+    def _is_uncovered(self, point: np.ndarray, value: float) -> bool:
+        """Whether φ is far more than t laws at all known modes have there, and not low."""
+        from scipy.special import gammaln
+
+        dimension = len(point)
+        if value < max(mode.value for mode in self.modes) - ROUGH_DEPTH - dimension:
+            return False
+        half = (1 + dimension) / 2
+        height = gammaln(half) - gammaln(0.5) - dimension / 2 * np.log(np.pi)
+        logs = [
+            mode.log_mass
+            + height
+            - half * np.log1p(mode.distance(point) ** 2)
+            - float(np.sum(np.log(np.diag(mode.factor))))
+            for mode in self.modes
+        ]
+        return value > np.logaddexp.reduce(logs) + UNCOVERED
+
+    def narrow(self) -> None:
+        """Modes of more mass than all that jumps met are as wide as log φ falls along their axes.
+
+        At a flat top, as that of −x⁸, the curvature is next to nothing, and tells a width that is
+        far too large; a law so heavy would make all others negligible.
+        """
+        count, log_sum, _ = self.met
+        if count < FEWEST_MET:
+            return
+        for number, mode in enumerate(self.modes):
+            if mode.log_mass > log_sum - np.log(count) + TOO_HEAVY and not mode.is_measured:
+                self.modes[number] = self._measured(mode)
+
+    def _measured(self, mode: Mode) -> Mode:
+        variances, axes = np.linalg.eigh(mode.covariance)
+        axes = axes * np.sqrt(variances)
+        found = _fallen_mode(fallen(self.target, mode.location, mode.value, axes), axes)
+        if found is None or found.log_mass > mode.log_mass - TOO_HEAVY:
+            return mode._replace(is_measured=True)
+        return found._replace(times_found=mode.times_found)
 
     def _is_hopeless(self, value: float, covariance: np.ndarray) -> bool:
         """Whether a top of this height and width would have next to no mass."""
@@ -647,3 +720,9 @@ def _mode(point: np.ndarray, value: float, covariance: np.ndarray) -> Mode | Non
     except np.linalg.LinAlgError:
         return None
     return Mode(point, float(value), covariance, factor, np.linalg.inv(factor), 1)
+
+
+def _fallen_mode(found: Falls, axes: np.ndarray) -> Mode | None:
+    """With the widths that were seen along the columns of a matrix."""
+    mode = _mode(found.point, found.value, (axes * found.widths**2) @ axes.T)
+    return None if mode is None else mode._replace(is_strict=False, is_measured=True)

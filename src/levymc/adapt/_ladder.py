@@ -9,7 +9,7 @@ import numpy as np
 
 from levymc.run import Result, sample
 
-from ._adapted import info_of, whole
+from ._adapted import info_of, refuse_endless, whole
 from ._fit import improve, log_reference, shared_places
 from ._local import FIRST_COST
 from ._moves import FAR, Axes, Kernel
@@ -39,9 +39,6 @@ MANY_MODES = 16  # from which on jumps along axes are tried
 LEAST_SHARE = 0.05  # of far values: no axis is left out
 FOR_ONE = 0.15  # of the moves of one rung for one mode are local, once it is frozen
 WORTH = 3.0  # times the cost of a tour by tempering that a jump along each axis may have
-
-
-ENDLESS = 1e15  # no draws are as far out, of a law that computers can tell
 
 
 class Ladder(NamedTuple):
@@ -138,18 +135,8 @@ class Draws(NamedTuple):
 def draws_of(target: Target, result: Result) -> Draws:
     info = info_of(result)
     points = target.flattened(result.positions)
-    _refuse_endless(points)
+    refuse_endless(points)
     return Draws(points, np.asarray(info.logdensity, float), np.asarray(info.ratios[..., -1]))
-
-
-def _refuse_endless(points: np.ndarray) -> None:
-    """Refuse a density that does not fall, before numbers overflow."""
-    reach = float(np.max(np.abs(points), initial=0.0))
-    if not reach < ENDLESS:
-        raise ValueError(
-            f"`logdensity_fn` must fall far out, got one where draws went as far as {reach:.1g}: "
-            "it is flat, or has no finite integral. Give one that has."
-        )
 
 
 def begin(target: Target, key: Any, prior: Fit, directions: Directions | None = None) -> Ladder:

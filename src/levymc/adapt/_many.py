@@ -340,12 +340,8 @@ def objections(points: np.ndarray, components: np.ndarray, sampled: Sampled) -> 
     """Reasons not to trust the draws."""
     found = []
     ladder = sampled.ladder
-    worst = disagreement(points, sampled.basins.modes[components], sampled.modes.num_modes)
-    if worst > DISAGREEING:
-        found.append(
-            f"The {NUM_SYSTEMS} independent systems disagree (R-hat {worst:.2f}): standard errors "
-            "are too small to be believed. Give a larger budget."
-        )
+    modes = sampled.basins.modes[components]
+    found += disagreeing(points, modes, sampled.modes.num_modes, "independent systems")
     found += too_few(points)
     if ladder.harmonic < POOR:
         found.append(
@@ -380,10 +376,24 @@ def too_few(points: np.ndarray) -> list[str]:
     ]
 
 
+def disagreeing(points: np.ndarray, modes: np.ndarray, count: int, what: str) -> list[str]:
+    """A reason, where draws of systems, or chains, are not those of one law."""
+    worst = disagreement(points, modes, count)
+    if worst <= DISAGREEING:
+        return []
+    return [
+        f"The {len(points)} {what} disagree (R-hat {worst:.2f}): standard errors are too small to "
+        "be believed. Give a larger budget."
+    ]
+
+
 def disagreement(points: np.ndarray, modes: np.ndarray, count: int) -> float:
-    """The largest √(1 + between/within) of ranks of coordinates and of modes, over the systems."""
+    """The largest √(1 + between/within) over the systems, of modes, of ranks of coordinates, and
+    of those of distances from their medians: a spike in the middle of a wide law has its median.
+    """
     columns = [(modes == number).astype(float) for number in range(min(count, 256))]
     columns += _ranks(points)
+    columns += _ranks(np.abs(points - np.median(points, axis=(0, 1))))
     worst = 1.0
     for column in columns:
         within = column.var(axis=1).mean()

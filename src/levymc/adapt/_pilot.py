@@ -16,7 +16,7 @@ from levymc.algorithms import SamplingAlgorithm, start_at
 from levymc.drifts import LogDensity
 from levymc.run import Result, sample
 
-from ._adapted import Adapted, counts, last, shaped, too_small, whole
+from ._adapted import Adapted, counts, last, refuse_endless, shaped, too_small, whole
 from ._tail_map import Fitted, fit, flat_draws, identity, linear, principal_axes
 
 VISITS = 200  # of each coordinate by each chain; fewer of an axis, where there are more axes
@@ -175,6 +175,7 @@ def pilot_map(
     )
     if walked is None:
         return _First(begin, positions), 0
+    refuse_endless(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(walked.later)]))
     flat = flat_draws(walked.later)
     fitted = fit(flat, kinds, covariance) if len(flat) >= FEWEST_DRAWS else begin
     return _First(fitted, last(walked.result.positions)), walked.evaluations
