@@ -558,6 +558,9 @@ def test_draws_that_are_worth_few_are_flagged():
     points[..., 1] = np.cumsum(points[..., 1], axis=1)
     (reason,) = too_few(points)
     assert "worth only" in reason
+    assert reason.endswith(" Give a larger budget.")
+    (reason,) = too_few(points, ["Many trajectories diverge. Reparametrise: …"])
+    assert reason.endswith(" Reparametrise before you give a larger budget.")
 
 
 @pytest.mark.nightly

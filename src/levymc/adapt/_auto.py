@@ -482,7 +482,8 @@ class _Run:
         target = self.target
         single = sample_one_mode(target, self.key_rest, self.starts, modes, self.plan, self.note)
         draws = target.flattened(single.result.positions)
-        reasons = [*self.reasons, *without_slope(modes), *single.notes, *too_few(draws)]
+        reasons = [*self.reasons, *without_slope(modes), *single.notes]
+        reasons += too_few(draws, single.notes)
         reasons += filter(None, [more_than(single.evidence, modes.met)])
         if not modes.num_modes:
             reasons.insert(0, NO_TOP)

@@ -1,6 +1,6 @@
 r"""Many modes: a tempered system from a mixture of all of them, adapted, frozen, then sampled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -368,15 +368,21 @@ def objections(points: np.ndarray, components: np.ndarray, sampled: Sampled) -> 
     return found
 
 
-def too_few(points: np.ndarray) -> list[str]:
-    """A reason, where the draws of some coordinate are worth few independent ones."""
+def too_few(points: np.ndarray, others: Sequence[str] = ()) -> list[str]:
+    """A reason, where the draws of some coordinate are worth few independent ones.
+
+    others: what is said before it; where the target needs another form, that comes first.
+    """
     worst = min(effective_size(ranks) for ranks in _ranks(points))
     if worst >= FEWEST_EFFECTIVE:
         return []
+    is_form = any("eparametrise" in reason for reason in others)
+    remedy = (
+        "Reparametrise before you give a larger budget." if is_form else "Give a larger budget."
+    )
     return [
         f"The draws of the worst coordinate are worth only {worst:.0f} independent ones, fewer "
-        f"than {FEWEST_EFFECTIVE}: neither quantiles nor standard errors can be relied on. Give a "
-        "larger budget."
+        f"than {FEWEST_EFFECTIVE}: neither quantiles nor standard errors can be relied on. {remedy}"
     ]
 
 
