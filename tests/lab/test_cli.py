@@ -139,6 +139,10 @@ def test_a_run_shows_checks_verdict_and_folder(tmp_path):
     ("arguments", "message"),
     [
         (["run", "stable-laww"], "Did you mean stable-laws"),
+        (["run", "figure-2"], "Use the experiment's name: double-well-histograms."),
+        (["run", "Fig. 3"], "Use the experiment's name: double-well-truncation."),
+        (["run", "corollary1"], "name: weak-convergence or euler-convergence."),
+        (["run", "figure-7"], "There are: stable-laws"),
         (["run", "toy", "zzz"], "There are: stable-laws"),
         (["run", "toy", "--profile", "papr"], "Did you mean paper?"),
         (["run", "toy", "--seed", "-1"], "--seed"),

@@ -160,6 +160,12 @@ def test_text_with_line_breaks_keeps_the_line_right(table, tmp_path):
         table('u,i,r\n"a\nb",1,3\nc,1,x\n')
 
 
+def test_the_fault_of_a_row_says_how_to_do_without_it(table):
+    with pytest.raises(data.DataError, match=r"no finite number.* `--skip-bad 10`.* ten bad rows"):
+        table("u,i,r\n1,2,3\n1,3,x\n")
+    assert table("u,i,r\n1,2,3\n1,3,x\n", skip_bad=10).num_ratings == 1
+
+
 def test_more_than_256_levels_need_wider_codes(table):
     text = "".join(f"{user},1,{user / 7}\n" for user in range(300))
     ratings = table(text)

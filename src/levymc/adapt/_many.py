@@ -372,7 +372,7 @@ def too_few(points: np.ndarray) -> list[str]:
     return [
         f"The draws of the worst coordinate are worth only {worst:.0f} independent ones, fewer "
         f"than {FEWEST_EFFECTIVE}: neither quantiles nor standard errors can be relied on. Give a "
-        "larger budget."
+        "larger budget, once you have reparametrised where that is advised."
     ]
 
 

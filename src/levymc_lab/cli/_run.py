@@ -49,7 +49,7 @@ def run(
         ),
     ],
     profile: Annotated[
-        str, Option(help="The profile quick takes seconds; paper has the paper's sizes.")
+        str, Option(help="The profile quick takes seconds to minutes; paper has the paper's sizes.")
     ] = "quick",
     out: Annotated[Path, Option(help="Results go into this folder.")] = Path("results"),
     seed: Seed = 0,

@@ -32,10 +32,12 @@ class Skips:
     """How many bad rows may be left out, and how many were.
 
     on_bad: is given the fault of each.
+    advice: ends the message of a fault where none may be left out.
     """
 
     most: int = 0
     on_bad: Callable[[str], None] | None = None
+    advice: str = ""
     count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -48,7 +50,7 @@ class Skips:
                 raise DataError(
                     f"{error} These are more than the {self.most} bad rows that may be left out."
                 )
-            raise error
+            raise DataError(f"{error} {self.advice}") if self.advice else error
         self.count += 1
         if self.on_bad is not None:
             self.on_bad(str(error))

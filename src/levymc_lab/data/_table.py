@@ -21,6 +21,7 @@ LARGEST = float(np.finfo(np.float32).max)
 SHOWN = 60  # characters of a field in a message
 LONGEST_ID = 200  # an array of text has the width of its longest entry
 PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one way to write each, so that none merge
+SKIP_ADVICE = "`--skip-bad 10` (skip_bad=10) leaves out up to ten bad rows."
 UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -109,7 +110,7 @@ def read_table(
         >>> ratings.user_ids.tolist(), ratings.values.tolist()
         (['ann', 'bob'], [8.5, 3.0])
     """
-    rows, skips = _Rows(check_scale(scale)), Skips(skip_bad, on_bad)
+    rows, skips = _Rows(check_scale(scale)), Skips(skip_bad, on_bad, SKIP_ADVICE)
     if not scan(path, delimiter, partial(layout, wanted=columns), rows.add, skips):
         raise DataError(f"{path}: the file is empty. Give one with a rating on each line.")
     if not rows.rating:

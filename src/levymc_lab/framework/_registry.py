@@ -1,5 +1,6 @@
 """The experiments by name: those of the paper in its order, then ours."""
 
+import re
 from importlib import import_module
 
 from ._experiment import Experiment, nearest
@@ -44,7 +45,7 @@ def get(name: str) -> Experiment:
     """The experiment of that name.
 
     Raises:
-        ValueError: there is none; the message names the nearest.
+        ValueError: there is none; the message names the nearest, or those of a figure.
 
     Examples:
         >>> import levymc_lab.framework
@@ -52,5 +53,28 @@ def get(name: str) -> Experiment:
         'Figure 1'
     """
     if name not in MODULES:
+        if found := _of_item(name):
+            advice = f"Use the experiment's name: {' or '.join(found)}."
+            raise ValueError(f"Experiments: there is no {name!r}. {advice}")
         raise ValueError(f"Experiments: {nearest(name, MODULES)}")
+    return _load(name)
+
+
+def _load(name: str) -> Experiment:
     return import_module(MODULES[name]).EXPERIMENT
+
+
+def _of_item(text: str) -> list[str]:
+    """The experiments of an item of the paper, such as "figure-2", "Fig. 2" or "fig2"."""
+    item = re.fullmatch(r"([a-z]+)[^a-z0-9]*(\d+)", text.lower())
+    if not item:
+        return []
+    word, number = item.groups()
+    return [
+        name
+        for name in MODULES
+        if (of := re.match(r"(\w+) (\d+)", _load(name).paper_item.lower()))
+        and of[2] == number
+        and len(word) > 2
+        and of[1].startswith(word)
+    ]
