@@ -77,8 +77,8 @@ def _end(axes: Axes, table: Table, linear: float) -> None:
     if max(map(abs, axes.get_ylim())) > 3 * linear:
         bottom = 2 * axes.get_ylim()[0]
         axes.set_yscale("symlog", linthresh=linear, linscale=0.5)
-        axes.set_ylim(bottom=bottom)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.set_ylim(bottom, linear)  # nothing is above zero but an error
+        axes.yaxis.set_major_formatter(FuncFormatter(_with_minus))
     choice = chosen(table)
     axes.axvline(choice.size, color=GREY, ls=":", lw=1)
     if choice.is_most and len(table) > 1:
@@ -89,6 +89,10 @@ def _end(axes: Axes, table: Table, linear: float) -> None:
             ha="right",
             color=GREY,
         )
+
+
+def _with_minus(value: float, _: int) -> str:
+    return f"{value:,.0f}".replace("-", "−")
 
 
 def _draw_held(axes: Axes, table: Table | None) -> None:
