@@ -322,6 +322,7 @@ def test_arguments_outside_their_range_are_refused():
     refused("add an axis: x\\[None\\]", initial_positions=jnp.float32(0.0))
     refused("must have coordinates", initial_positions=jnp.zeros((3, 0)))
     refused("floating type, got int", TypeError, initial_positions=jnp.zeros((3, 2), int))
+    refused("float32 or float64, got float16", TypeError, initial_positions=jnp.ones((3, 2), "f2"))
     uneven = {"a": jnp.zeros((3, 2)), "b": jnp.zeros(4)}
     refused("first axes of \\[3, 4\\]", initial_positions=uneven)
     bounded = lambda x: jnp.where(x[0] < 0, -jnp.sum(x**2), -jnp.inf)  # noqa: E731

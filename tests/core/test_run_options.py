@@ -501,7 +501,7 @@ def test_a_result_shows_itself():
         (lambda: run(minibatches=np.ones(4)), ("minibatches", "ndarray", "levymc.whole")),
         (lambda: run(minibatches=3), ("minibatches", "3")),
         (lambda: noiseless(9, minibatches=[]), ("minibatches", "empty")),
-        (lambda: noiseless(9, minibatches=[np.ones(4), np.ones(3)]), ("minibatches", "(3,)")),
+        (lambda: noiseless(9, minibatches=[np.ones(4), np.ones(3)]), ("minibatches", "float64[3]")),
         (lambda: noiseless(9, minibatches=[np.ones(4)], store="x"), ("minibatches", "function")),
         (lambda: levymc.observe.quantiles([1.5]), ("probabilities", "1.5")),
         (lambda: levymc.observe.quantiles([0.5], largest=1e-9), ("largest",)),

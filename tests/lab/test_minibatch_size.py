@@ -153,9 +153,11 @@ def test_minibatches_of_a_size_are_those_of_the_network():
     paper = EXPERIMENT.profiles["paper"]
     assert [paper.network(size).batch_size for size in paper.sizes] == [50, 200, 1000, 5000]
     cells = minibatch_size.cells(paper)
-    assert len({cell.id for cell in cells}) == len(cells) == 5 * 4 * 2 + 5
+    seeds = range(paper.num_seeds)
+    assert len({cell.id for cell in cells}) == len(cells) == 5 * 4 * len(seeds) + 5
     # Of one seed all begin alike.
-    assert {cell.stream for cell in cells} == {"pictures-seed=0", "pictures-seed=1", "ratings"}
+    streams = {f"pictures-seed={seed}" for seed in seeds}
+    assert {cell.stream for cell in cells} == {*streams, "ratings"}
 
 
 @pytest.mark.nightly

@@ -15,6 +15,7 @@ from levymc._settled import settled
 from levymc.drifts import LogDensity
 
 SMALLEST_BATCH = 16
+LARGE = 1e30  # numbers that logarithms need
 
 
 class Target:
@@ -113,6 +114,12 @@ def checked_starts(positions: Any) -> Any:
             "`initial_positions` must be finite, got NaN or infinite numbers. "
             "Start inside the support of the target."
         )
+    for dtype in {jnp.result_type(leaf) for leaf in leaves}:
+        if float(jnp.finfo(dtype).max) < LARGE:
+            raise TypeError(
+                f"`initial_positions` must be in float32 or float64, got {dtype}: logarithms of "
+                "densities are larger than its numbers. Convert them."
+            )
     if not sum(np.size(leaf) for leaf in leaves):
         raise ValueError(
             "`initial_positions` must have coordinates, got none. Give a target with some."

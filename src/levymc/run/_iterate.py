@@ -19,15 +19,12 @@ from jaxtyping import Array
 from levymc import noises, schedules
 from levymc._checks import (
     check_count,
-    check_floating,
     check_folder,
     check_key,
     check_mesh,
-    check_position,
-    output_shapes,
 )
 from levymc._settled import Settling, computed_by, is_fixed, settled
-from levymc.algorithms import Algorithm, Info, SamplingAlgorithm, as_algorithm
+from levymc.algorithms import Algorithm, Info, as_algorithm
 
 from ._engine import (
     EPOCH,
@@ -54,7 +51,18 @@ from ._engine import (
     step_computed,
 )
 from ._minibatches import source_of
-from ._spreading import agreed, check_same, on_host, on_mesh, warn_of_communication
+from ._refused import (
+    check_batch,
+    check_finite,
+    check_kept,
+    check_keyless,
+    check_observers,
+    check_spread,
+    check_support,
+    count_chains,
+    of_one_chain,
+)
+from ._spreading import agreed, check_same, on_mesh, warn_of_communication
 from .marks import At, CycleEnds, Every, Known, MarksLike, as_marks
 from .observe import Observer
 
@@ -330,12 +338,12 @@ def start(
     mesh: Any = None,
 ) -> Started:
     """From the arguments of a run to its chains, all checked."""
-    num_chains, typed_key = _count_chains(initial_positions), check_key(key)
-    settling = Settling(_of_one_chain(initial_positions))
+    num_chains, typed_key = count_chains(initial_positions), check_key(key)
+    settling = Settling(of_one_chain(initial_positions))
     used = _prepared(algorithm, initial_positions, settling)
     structure, parameters, axes = _numbers_of(used, num_chains)
     plan = _plan(num_chains, num_steps, burn_in, thin, observe, observe_every)
-    observers = _check_observers(observe)
+    observers = check_observers(observe)
     if mesh is not None:
         check_mesh(mesh)
     source = NO_DATA
@@ -357,19 +365,19 @@ def start(
         key_kind=str(jax.random.key_impl(typed_key)),
     )
     recipe = recipe._replace(computed=_computed(recipe, parameters, settling, source))
-    _check_batch(recipe, parameters, initial_positions, source)
+    check_batch(recipe, parameters, initial_positions, source)
     if source.mesh is not None or source.layout is not None:
-        _check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
+        check_spread(source, rebuild(recipe, parameters), mesh, is_stored=is_stored)
         given = (parameters, initial_positions, jax.random.key_data(typed_key))
         check_same("levymc.sample", jax.tree.leaves(given))
     if keep is not None:
-        _check_kept(keep, initial_positions)
+        check_kept(keep, initial_positions)
     keys, init = chain_keys(typed_key, num_chains), compile_init(recipe)
     begun = init(parameters, jax.tree.map(jnp.asarray, initial_positions), keys)
-    _check_keyless(begun)
+    check_keyless(begun)
     carry = jax.tree.map(_strong, begun)
-    _check_finite(carry.state, initial_positions)
-    _check_support(rebuild(recipe, parameters), initial_positions)
+    check_finite(carry.state, initial_positions)
+    check_support(rebuild(recipe, parameters), initial_positions)
     if source.layout is not None:
         estimator = rebuild(recipe, parameters).grad_estimator
         data = jax.tree.unflatten(source.structure, source.feed.take(0, 0)[0])
@@ -545,142 +553,6 @@ def check_total(steps: int) -> None:
         raise ValueError(
             f"`num_steps` must be at most 2⁶² with the burn-in, got {steps}. "
             "Run more chains, or begin anew from the last positions."
-        )
-
-
-def _count_chains(positions: Any) -> int:
-    check_floating("initial_positions", positions)
-    leaves = jax.tree.leaves(positions)
-    if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
-        raise ValueError(
-            "`initial_positions` must be there in every process, got an array that is spread over "
-            "several. Give the starts of all chains to each; it takes those of its own."
-        )
-    counts = {np.shape(leaf)[0] if np.ndim(leaf) else 0 for leaf in leaves}
-    if len(counts) != 1 or 0 in counts:
-        raise ValueError(
-            "`initial_positions` must have the chains along the first axis of every leaf, "
-            f"got first axes of {sorted(counts)}. For one chain, add an axis: x[None]."
-        )
-    check_position("initial_positions", positions)
-    return counts.pop()
-
-
-def _check_observers(observe: Any) -> dict[str, Observer]:
-    if observe is None:
-        return {}
-    is_right = isinstance(observe, Mapping) and all(
-        isinstance(name, str) and isinstance(observer, Observer)
-        for name, observer in observe.items()
-    )
-    if not is_right:
-        raise TypeError(
-            f"`observe` must have observers by name, got {observe!r}. "
-            'Such as {"mean": levymc.observe.mean()}.'
-        )
-    return dict(observe)
-
-
-def _check_batch(recipe: Recipe, parameters: Leaves, positions: Any, source: Source) -> None:
-    """Refuse minibatches for an algorithm that takes none, and the other way round."""
-    algorithm = jax.tree.unflatten(recipe.algorithm, parameters)
-    takes = getattr(algorithm, "takes_minibatch", None)
-    is_given = source.structure != jax.tree.structure(None)
-    if takes is None or takes == is_given:
-        return
-    if takes:
-        raise TypeError(
-            f"`minibatches` must be given, as {algorithm.name} takes one at each step, got None. "
-            "Such as levymc.batches(data, 100), or levymc.whole(data)."
-        )
-    raise TypeError(
-        f"`minibatches` must be None, as {algorithm.name} takes none, got some. "
-        "For stochastic gradients use levymc.sgfla or levymc.sgld."
-    )
-
-
-def _check_spread(
-    source: Source, algorithm: SamplingAlgorithm[Any], mesh: Any, *, is_stored: bool
-) -> None:
-    """Refuse data that are spread over devices, where nothing would add up their gradients."""
-    if source.layout is not None and getattr(algorithm, "grad_estimator", None) is None:
-        raise TypeError(
-            "`minibatches` must be on one device for an algorithm whose gradients are not "
-            f"levymc's to add up, got some over a mesh for {algorithm.name}. "
-            "Take levymc.sgld or levymc.sgfla, or leave out the `mesh` of levymc.batches."
-        )
-    if mesh is not None or is_stored:
-        name, value = ("mesh", mesh) if mesh is not None else ("store", "a folder")
-        raise ValueError(
-            f"`{name}` must be None with data over a mesh, got {value!r}: all devices work on the "
-            "same chains, and a stored program is for one. Leave one of them out."
-        )
-
-
-def _check_kept(keep: Callable[[Any], Any], positions: Any) -> None:
-    """Refuse a function of a position that does not return arrays."""
-    kept = output_shapes("keep", keep, _of_one_chain(positions))
-    if not (leaves := jax.tree.leaves(kept)) or not all(map(_is_of_numbers, leaves)):
-        raise TypeError(
-            f"`keep` must return a pytree of arrays of numbers, got {kept!r:.100}. "
-            "With keep=False nothing is kept."
-        )
-
-
-def _is_of_numbers(shape: Any) -> bool:
-    """Whether these are the shape and type of an array that NumPy can have, unlike random keys."""
-    is_array = isinstance(shape, jax.ShapeDtypeStruct)
-    return is_array and not jnp.issubdtype(shape.dtype, jax.dtypes.extended)
-
-
-def _check_keyless(begun: Any) -> None:
-    """Refuse a state with random keys in it: neither programs nor stores keep them."""
-    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(begun)):
-        raise TypeError(
-            "`algorithm` must have numbers alone in its state, got a random key, as that of "
-            "blackjax.dynamic_hmc has. Each step is given a key of its own: take an algorithm "
-            "that draws with it, such as blackjax.hmc or blackjax.nuts."
-        )
-
-
-def _check_finite(states: Any, positions: Any) -> None:
-    """Refuse starts at which something is not finite; a drift's logarithm is not where it is 0."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(states):
-        name = jax.tree_util.keystr(path).removeprefix(".")
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and not _is_of_drift(path):
-            _refuse_starts(name, on_host(leaf).astype(np.float64), positions)
-
-
-def _is_of_drift(path: tuple[Any, ...]) -> bool:
-    """Whether a leaf is inside a drift, of a state or of one in it, such as that of `jumping`."""
-    above = [getattr(key, "name", None) for key in path[:-1]]
-    return "drift" in above and "position" not in above
-
-
-def _check_support(algorithm: SamplingAlgorithm[Any], positions: Any) -> None:
-    """Refuse starts where the density is known to be zero, though no state holds it."""
-    if jax.eval_shape(algorithm.start_logdensity, _of_one_chain(positions)) is not None:
-        found = jax.vmap(algorithm.start_logdensity)(jax.tree.map(jnp.asarray, positions))
-        _refuse_starts("log prior", np.asarray(found, np.float64), positions)
-
-
-def _of_one_chain(positions: Any) -> Any:
-    """Shapes of a position."""
-
-    def first(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], tree)
-
-    return jax.eval_shape(first, positions)
-
-
-def _refuse_starts(name: str, values: np.ndarray, positions: Any) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
-    if len(wrong):
-        where = jax.tree.map(lambda leaf: np.asarray(leaf)[wrong[0]].tolist(), positions)
-        shown = f"{wrong[:5].tolist()} and {len(wrong) - 5} more" if len(wrong) > 5 else wrong
-        raise ValueError(
-            f"`initial_positions` must give finite states, got a start {where!s:.200} whose {name} "
-            f"is not finite, in chains {shown}. Start inside the support of the target."
         )
 
 
