@@ -88,4 +88,4 @@ from levymc.run import resume as resume
 from levymc.run import sample as sample
 from levymc.run import whole as whole
 
-__version__ = "0.3.1"
+__version__ = "0.4.0"
