@@ -15,6 +15,7 @@ LAYERS = (
     "_workdir",
     "_trees",
     "_settled",
+    "_room",
     "_cache",
     "_native",
     "stable",
@@ -50,7 +51,7 @@ PRESENTATION = {"matplotlib", "rich", "typer", "jinja2"}
 ALLOWED_PRESENTATION = {"run": {"rich"}}  # for the progress bar
 PACKAGES = ("levymc", "levymc_lab")
 # Private to the project, not to a package.
-SHARED = {"_cache", "_checks", "_interrupt", "_native", "_settled", "_trees", "_workdir"}
+SHARED = {"_cache", "_checks", "_interrupt", "_native", "_room", "_settled", "_trees", "_workdir"}
 
 
 def module_name(path: Path) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from levymc._checks import check_count, check_key, check_scalar_output
+from levymc._room import keeps_programs
 from levymc._settled import settled
 from levymc.drifts import LogDensity
 from levymc.run import Result
@@ -169,6 +170,7 @@ def _of_vectors(logdensity_fn: LogDensity, positions: Any) -> Callable[[np.ndarr
     return at
 
 
+@keeps_programs
 @lru_cache(maxsize=64)  # so that a second call with the same function compiles nothing
 def _compiled(logdensity_fn: LogDensity, structure: Any, shapes: Any) -> Callable[..., Any]:
     one = jax.tree.unflatten(structure, [jnp.zeros(*kind) for kind in shapes])

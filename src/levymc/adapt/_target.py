@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from levymc._checks import check_floating
+from levymc._room import keeps_programs
 from levymc._settled import settled
 from levymc.drifts import LogDensity
 
@@ -143,6 +144,7 @@ def _shaped(structure: Any, shapes: tuple[Any, ...]) -> Any:
     return jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*kind) for kind in shapes])
 
 
+@keeps_programs
 @lru_cache(maxsize=64)
 def _flattened(
     logdensity_fn: LogDensity, structure: Any, shapes: tuple[Any, ...]

@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from levymc._checks import check_count, check_mesh
+from levymc._room import keeps_programs
 
 from ._engine import Fixed, Program
 from ._iterate import Run, Started, ready
@@ -137,6 +138,7 @@ def _spread_program(program: Program, mesh: Mesh, axes: tuple[int | None, ...]) 
     return program._replace(advance=advance, begin=begin, finish=finish, fixed=fixed)
 
 
+@keeps_programs
 @lru_cache(maxsize=64)  # so that a second run of the same algorithm compiles nothing
 def _spread_functions(
     advance: Any, begin: Any, finish: Any, mesh: Mesh, axes: tuple[int | None, ...]

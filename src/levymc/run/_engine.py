@@ -20,6 +20,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
+from levymc._room import keeps_programs, make_room
 from levymc._settled import computed_by
 from levymc.algorithms import Info, Layout, Spread
 
@@ -290,6 +291,7 @@ def _first_step(recipe: Recipe, parameters: Leaves, data: Leaves, position: Any)
     return _step(recipe)(key, parameters, batch, state)
 
 
+@keeps_programs
 @lru_cache(maxsize=64)
 def compile_init(recipe: Recipe) -> Callable[[Leaves, Any, Array], Carry]:
     """The start of all chains, (parameters, positions, keys) -> carry."""
@@ -302,8 +304,10 @@ def compile_init(recipe: Recipe) -> Callable[[Leaves, Any, Array], Carry]:
     return jax.jit(jax.vmap(init, in_axes=(list(recipe.chain_axes), 0, 0)))
 
 
+@keeps_programs
 @lru_cache(maxsize=64)  # so that a second run of the same algorithm compiles nothing
 def compile_program(recipe: Recipe, shapes: Shapes, _widest: Any) -> Program:
+    make_room()
     machine = _machine(recipe, shapes)
     num_info = len(jax.tree.leaves(machine.merged))
     structure = machine.carry_structure

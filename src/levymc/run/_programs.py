@@ -14,6 +14,7 @@ import numpy as np
 from jax import export
 
 from levymc import _native
+from levymc._room import keeps_programs
 from levymc._workdir import save_arrays
 
 from ._engine import Call, Leaves, Marks
@@ -106,6 +107,7 @@ def when_called(read: Callable[[], bytes], *, is_native: bool) -> Callable[..., 
     return call
 
 
+@keeps_programs
 @lru_cache(maxsize=32)  # so that a second run of the same program compiles nothing
 def _compiled(serialized: bytes) -> Callable[..., Any]:
     try:
