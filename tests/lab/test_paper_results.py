@@ -12,10 +12,8 @@ RESULTS = Path(__file__).parents[2] / "docs" / "results"
 COMMITTED = [name for name in experiments.names() if (RESULTS / name).exists()]
 # Of an earlier configuration: to be run again, and then taken out here.
 STALE = (
-    "double-well-bias",
     "movielens-convergence",
     "movielens-posterior",
-    "movielens-stability",
     "sbn-stepsize",
 )
 CURRENT = [
